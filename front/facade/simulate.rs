@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
@@ -13,7 +14,7 @@ use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::children::ChildPolicies;
-use crate::stream::{RING_BYTES, Steps};
+use crate::stream::{RING_BYTES, Steps, not_written};
 use crate::{Error, Progress, Verdict, admit};
 
 /// How to simulate.
@@ -91,8 +92,8 @@ fn run_virtually(
     };
     let mut log = Log::new(header, system, tables.clone());
     let record = options.record.as_ref().map(|file| {
-        let drains = inputs.iter_mut().map(|cpu| cpu.sink.drain()).collect();
-        Steps::start(&head(&log, system, verdict), file, drains)
+        let recorders = inputs.iter_mut().map(|cpu| &mut cpu.sink);
+        Steps::start(&head(&log, system, verdict), file, recorders)
     });
     let mut player = Player {
         steps,
@@ -132,8 +133,10 @@ fn run_virtually(
         set_promises(&mut log, verdict, None);
     }
     log.oracle = oracle(workloads);
-    if let Some(record) = record {
-        record.finish(&mut log);
+    match record {
+        Some(Ok(record)) => record.finish(&mut log),
+        Some(Err(error)) => log.header.faults.push(not_written(&error)),
+        None => {}
     }
     Ok(log)
 }
@@ -183,7 +186,7 @@ struct Player<'a> {
     tables: &'a Tables,
     duration: Span<Ns>,
     progress: &'a mut dyn FnMut(Progress) -> bool,
-    record: Option<Steps>,
+    record: Option<io::Result<Steps>>,
 }
 
 impl Observer for Player<'_> {
@@ -202,7 +205,7 @@ impl Observer for Player<'_> {
     }
 
     fn goes_on(&mut self, now: Instant) -> bool {
-        if let Some(record) = &mut self.record {
+        if let Some(Ok(record)) = &mut self.record {
             record.write();
         }
         let passed = now.since(Instant::ZERO).ns_up(self.tables.frequency);

@@ -92,13 +92,18 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// As [`Stream::start`]. An error is told at the end.
-    pub(crate) fn start(head: &Log, file: &Arc<File>, drains: Vec<Drain>) -> Steps {
-        Steps {
+    /// As [`Stream::start`]: `recorders` are asked for their drains once the file has its first
+    /// lines.
+    pub(crate) fn start<'a>(
+        head: &Log,
+        file: &Arc<File>,
+        recorders: impl Iterator<Item = &'a mut Recorder>,
+    ) -> io::Result<Steps> {
+        Ok(Steps {
             file: Arc::clone(file),
-            writer: begin(head, file),
-            drains,
-        }
+            writer: Ok(begin(head, file)?),
+            drains: recorders.map(Recorder::drain).collect(),
+        })
     }
 
     /// Writes what was recorded since the last time. After an error the recorders keep what they

@@ -230,7 +230,7 @@ fn tell(
             output::print(format!("{each}{all}").trim_end())?;
         }
     }
-    kept
+    kept.map_err(Failure::beside_result)
 }
 
 /// Threads under SCHED_FIFO that compute for ever must not get all of the machine.

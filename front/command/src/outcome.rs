@@ -16,7 +16,7 @@ pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: P
     // that cannot be written cost the verdict.
     let kept = promised.keep(log, report);
     print(report, outputs.json, outputs.quiet)?;
-    kept?;
+    kept.map_err(Failure::beside_result)?;
     Ok(ending_of(report, outputs.strict))
 }
 

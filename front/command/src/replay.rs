@@ -58,7 +58,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let report = outcome::judge(&log, &Interrupt::listen()?);
     let kept = promised.keep(&log, &report);
     tell(&finding, &report, &args.outputs)?;
-    kept?;
+    kept.map_err(Failure::beside_result)?;
     Ok(match finding.identical {
         false => Ending::Bad,
         true => outcome::ending_of(&report, args.outputs.strict),

@@ -62,6 +62,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
 
 fn report_log(args: &Args, log: &Log) -> Ended {
     let report = outcome::judge(log, &Interrupt::listen()?);
+    // A file that cannot be written does not cost the verdict.
+    let mut kept = Ok(());
     for (format, path) in [
         args.trace
             .as_deref()
@@ -71,13 +73,16 @@ fn report_log(args: &Args, log: &Log) -> Ended {
     .into_iter()
     .flatten()
     {
-        PromisedFile::open(path)?.fill(|out| export::write(format, log, &report, out))?;
+        let filled = PromisedFile::open(path)
+            .and_then(|file| file.fill(|out| export::write(format, log, &report, out)));
+        kept = kept.and(filled);
     }
     if args.json || args.out.is_some() || args.trace.is_some() || is_terminal() {
         outcome::print(&report, args.json, args.quiet)?;
     } else {
         output::print(punctual_trace::html::page(log, &report))?;
     }
+    kept.map_err(Failure::beside_result)?;
     Ok(outcome::ending_of(&report, args.strict))
 }
 
@@ -86,15 +91,16 @@ fn report_verdict(args: &Args) -> Ended {
     let system = &description.system;
     let verdict = input::admit(system)?;
     let page = || verdict_page::page(description.origin(), system, &verdict);
-    if let Some(path) = &args.out {
-        PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))?;
-    }
+    let kept = args.out.as_ref().map_or(Ok(()), |path| {
+        PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))
+    });
     if args.json || args.out.is_some() || is_terminal() {
         let quiet = args.quiet && args.out.is_some();
         verdict_text::print(system, &verdict, args.json, quiet)?;
     } else {
         output::print(page())?;
     }
+    kept.map_err(Failure::beside_result)?;
     Ok(Ending::of(verdict.admitted))
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn execute(
     } else {
         output::print(found.to_text(&report, outputs.quiet).trim_end())?;
     }
-    kept?;
+    kept.map_err(Failure::beside_result)?;
     Ok(crate::outcome::ending_of(&report, outputs.strict))
 }
 

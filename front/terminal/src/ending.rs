@@ -58,6 +58,8 @@ pub struct Failure {
     message: String,
     help: Option<String>,
     diagnostics: Vec<Diagnostic>,
+    /// The result of the command is on standard output.
+    is_beside_result: bool,
 }
 
 /// The answer of every command.
@@ -70,6 +72,7 @@ impl Failure {
             message: message.into(),
             help: None,
             diagnostics: vec![],
+            is_beside_result: false,
         }
     }
 
@@ -104,6 +107,18 @@ impl Failure {
     pub fn with_help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
+    }
+
+    /// The same after the result was printed, for example of a page that cannot be written: a
+    /// program that reads JSON gets one value, and the failure by the exit code.
+    pub fn beside_result(mut self) -> Failure {
+        self.is_beside_result = true;
+        self
+    }
+
+    /// Whether the result was printed all the same.
+    pub fn is_beside_result(&self) -> bool {
+        self.is_beside_result
     }
 
     /// The code for the shell.

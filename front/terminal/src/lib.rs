@@ -39,7 +39,7 @@ pub fn run<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> E
 fn report(failure: &Failure, json: bool) -> ExitCode {
     output::remark(failure.render(output::colour_stderr()));
     // A second try to write would fail as the first did, and tell nobody anything new.
-    if json {
+    if json && !failure.is_beside_result() {
         let _ = output::print_json(&failure.json());
     }
     failure.code()

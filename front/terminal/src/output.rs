@@ -118,14 +118,18 @@ impl PromisedFile {
         mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        self.in_vain = false;
         if self.streamed {
+            self.in_vain = false;
             return Ok(());
         }
+        let made = std::mem::take(&mut self.in_vain);
         let file = &mut self.file;
         let done = empty(file.get_ref())
             .and_then(|()| write(file))
             .and_then(|()| file.flush());
+        // A full disk may have taken not a byte of it.
+        let length = |file: &File| file.metadata().map_or(1, |of| of.len());
+        self.in_vain = made && done.is_err() && length(self.file.get_ref()) == 0;
         match done {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(cannot_write(&self.path, &error))

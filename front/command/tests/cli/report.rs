@@ -1,6 +1,6 @@
 //! `punctual report`: pages of verdicts, and logs that are none.
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
 
 #[test]
 fn a_system_file_becomes_a_page_with_its_verdict() {
@@ -77,4 +77,35 @@ fn a_log_becomes_a_trace_afterwards() {
     assert_eq!(code(&output(&["report", &log, "--trace", &later])), 0);
     let read = |path: &str| std::fs::read_to_string(path).expect("written");
     assert_eq!(read(&now), read(&later));
+}
+
+#[test]
+fn a_page_that_cannot_be_written_costs_neither_the_verdict_nor_its_json() {
+    let folder = Folder::new("report-full");
+    let [log, page] = ["log", "page.html"].map(|name| folder.path(name));
+    let file = example("two-tasks.toml");
+    let made = output(&["sim", &file, "--for", "100ms", "--record", &log]);
+    assert_eq!(code(&made), 0);
+    for words in [
+        format!("report {log} --out {page}"),
+        format!("report {file} --out {page}"),
+        format!("replay {log} --report {page}"),
+        format!("replay {log} --policy edf --report {page}"),
+        format!("sim {file} --for 100ms --report {page}"),
+    ] {
+        // A file of 512 bytes at most stands for the full disk.
+        let program = env!("CARGO_BIN_EXE_punctual");
+        let limited = format!("trap '' XFSZ; ulimit -f 1; exec {program} {words} --json");
+        let done = std::process::Command::new("sh")
+            .args(["-c", &limited])
+            .output();
+        let done = done.expect("a shell");
+        assert_eq!(code(&done), 3, "{words}");
+        let verdict = json(&done)["verdict"].clone();
+        assert!(
+            verdict == "met" || verdict == "admitted",
+            "{words}: {verdict}"
+        );
+        assert!(stderr(&done).contains("cannot write"), "{words}");
+    }
 }
