@@ -11,7 +11,7 @@ use punctual_generate::Dice;
 use punctual_kern::{
     Capacity, Constraint, Decision, Event, Next, Policy, Shard, Sink, TraceEvent, Tree,
 };
-use punctual_model::{Frequency, Instant, Ns, ThreadId};
+use punctual_model::{Frequency, Instant, Machine, Ns, ThreadId};
 use punctual_policy::{EarliestDeadlineFirst, FixedPriority};
 
 const HORIZON: u64 = 600;
@@ -312,6 +312,33 @@ fn two_admitted_systems_do_not_make_an_admitted_change() {
     for at in 0..20 {
         let idle = drive(EarliestDeadlineFirst::new, &system, &change, When::Idle, at);
         assert_eq!(idle, Ok(true), "at {at}");
+    }
+}
+
+#[test]
+fn bandwidth_decides_only_where_the_machine_takes_nothing() {
+    let tasks = vec![
+        periodic("changes", (2, 10, 10), 1),
+        periodic("stays", (3, 10, 10), 1),
+    ];
+    let free = system(PolicyKind::EarliestDeadlineFirst, tasks);
+    let change = Change::Replace(TaskId(0), periodic("changes", (4, 12, 12), 1));
+    let by_bandwidth = |system: &System| {
+        let ground = admit_transition(system, &change).unwrap().ground;
+        ground.contains("bandwidth")
+    };
+    assert!(by_bandwidth(&free));
+    let terms: [fn(&mut Machine) -> &mut Work<Ns>; 5] = [
+        |machine| &mut machine.switch,
+        |machine| &mut machine.timer,
+        |machine| &mut machine.budget_timer,
+        |machine| &mut machine.preemption,
+        |machine| &mut machine.cache_delay,
+    ];
+    for (at, term) in terms.into_iter().enumerate() {
+        let mut costly = free.clone();
+        *term(&mut costly.machine) = Work::from_ns(1);
+        assert!(!by_bandwidth(&costly), "term {at}");
     }
 }
 

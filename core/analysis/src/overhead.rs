@@ -11,9 +11,10 @@
 //!    every CPU.
 //! 3. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
 //!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
-//!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again
-//!    and may meet one non-preemptive section of another task, and its server may have lost what
-//!    was left of two budgets.
+//!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again,
+//!    with the timer entries of its wake-up and of the budget before. It may meet one
+//!    non-preemptive section of another task, and its server may have lost what was left of two
+//!    budgets.
 //!
 //! Demand that is reserved above all tasks begins together with a busy window. In a window of
 //! length t there are at most ⌈t/period⌉ pieces of it, and they are whole: a piece that had begun
@@ -41,7 +42,6 @@ pub(crate) fn cost(
 ) -> Checked<Cost> {
     let machine = &system.machine;
     let episode = episode(machine)?;
-    let timer = machine.timer;
     // Who waits for a holder goes off the processor, and comes back.
     let waits = task.uses.iter().filter(|u| {
         let resource = system.resources.get(u.resource.index());
@@ -59,15 +59,18 @@ pub(crate) fn cost(
         }
         _ => (resumes + 1, 0),
     };
-    // The timer entry of the release is reserved by itself; those of resumes and turns are here.
-    let timers = in_range(timers.checked_add(resumes), "turns")?;
+    // The entries of the release and its budget are reserved by themselves; those of resumes and
+    // turns are here. Before each resume a timer for the budget may be left behind, too.
+    let turns = machine.timer.checked_mul(timers);
+    let again = machine.timer.checked_add(machine.budget_timer);
+    let timers = turns.and_then(|turns| turns.checked_add(again?.checked_mul(resumes)?));
     let spared = match is_behind {
         true => in_range(preemption(machine), "overheads")?,
         false => Work::ZERO,
     };
     let overhead = episode
         .checked_mul(episodes)
-        .and_then(|o| o.checked_add(timer.checked_mul(timers)?))
+        .and_then(|o| o.checked_add(timers?))
         .map(|o| o.saturating_sub(spared));
     Ok(Cost {
         wcet: budget,

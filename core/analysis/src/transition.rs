@@ -176,6 +176,7 @@ fn by_bandwidth(system: &System, task: &Task) -> bool {
     let overheads = [
         machine.switch,
         machine.timer,
+        machine.budget_timer,
         machine.preemption,
         machine.cache_delay,
     ];

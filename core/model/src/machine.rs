@@ -35,8 +35,8 @@ pub struct Machine {
     /// One timer entry; each release pays one, on the CPU of its task, whatever runs there. A
     /// release that falls on one of another task pays [`Machine::release_in_entry`] instead.
     pub timer: Work<Ns>,
-    /// One timer entry for the end of a budget that was not used up; each job causes at most one,
-    /// and pays it, above all tasks.
+    /// One timer entry for the end of a budget that was not used up; each job pays one, above all
+    /// tasks, and one more for each time it resumes.
     pub budget_timer: Work<Ns>,
     /// One preemption by signal; each job causes at most one, and pays it.
     pub preemption: Work<Ns>,

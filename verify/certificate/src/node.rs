@@ -243,18 +243,20 @@ fn entity(
     let preemption = u128::from(machine.preemption) + u128::from(machine.cache_delay);
     let episode = 2 * u128::from(machine.switch) + preemption;
     let resumes = resumes(task);
+    let again = u128::from(machine.timer) + u128::from(machine.budget_timer);
     let (episodes, timers) = match policy {
         Policy::RoundRobin { timeslice: 0 } => return Err(Why::new("a timeslice of nothing")),
         Policy::RoundRobin { timeslice } => {
             let turns = wcet.div_ceil(timeslice.into());
-            (turns + resumes, turns + resumes)
+            (turns + resumes, turns)
         }
-        _ => (1 + resumes, resumes),
+        _ => (1 + resumes, 0),
     };
     let computing = wcet
         .saturating_add(episodes.saturating_mul(episode))
         .saturating_sub(if preempts { 0 } else { preemption })
-        .saturating_add(timers.saturating_mul(machine.timer.into()));
+        .saturating_add(timers.saturating_mul(machine.timer.into()))
+        .saturating_add(resumes.saturating_mul(again));
     let section = u128::from(task.section);
     let runs_through = match policy {
         Policy::Fifo | Policy::FixedPriority { preemptive: false } => true,

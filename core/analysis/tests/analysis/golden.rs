@@ -190,6 +190,18 @@ fn overheads_are_paid_by_every_job_and_every_release() {
 }
 
 #[test]
+fn a_job_that_resumes_pays_for_another_timer_of_its_budget() {
+    let mut system = periodic(FP, &[(10, 100, 100)]);
+    system.machine.timer = work(1);
+    system.machine.budget_timer = work(4);
+    assert_eq!(bounds(&system), [Some(15)]);
+    system.tasks[0].max_suspension = span(20);
+    system.tasks[0].suspensions = 2;
+    // 10 + 20, and one more of both entries for each suspension.
+    assert_eq!(bounds(&system), [Some(45)]);
+}
+
+#[test]
 fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
     let mut system = periodic(FP, &[(10, 100, 100), (20, 200, 200)]);
     system.machine.switch = work(1);
