@@ -377,6 +377,21 @@ impl<P: Policy> Tree<P> {
         Some(above.id(parent))
     }
 
+    /// Whether a policy that gives each its own time (slots) decides when a thread runs. O(depth).
+    pub fn has_slots(&self, thread: ThreadId) -> bool {
+        let mut at = self
+            .places
+            .get(thread.index())
+            .map_or(node::ROOT, |p| p.home);
+        while let Some(node) = self.nodes.get(usize::from(at)) {
+            if node.policy.orders_background() {
+                return true;
+            }
+            at = node.parent;
+        }
+        false
+    }
+
     /// Whether a thread is in the care of `node` or of a scheduler below it.
     pub fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
         let home = self.places.get(thread.index()).map(|place| place.home);

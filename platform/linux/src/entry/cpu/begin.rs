@@ -7,7 +7,8 @@
 //! one: it never ended, and those who wait for it waited for good.
 //!
 //! INV-B1: a thread that an entry has let go on executes before its budget is enforced, unless
-//! something else falls due meanwhile. Once for each entry; the debt is charged as any other.
+//! something else falls due meanwhile, or it has slots, which end on time. Once for each entry; the
+//! debt is charged as any other.
 
 use core::sync::atomic::Ordering;
 
@@ -53,7 +54,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() };
         let is_alone = light.is_some_and(|light| {
-            self.shard.running() == Some(light.id()) && light.group.get().is_none()
+            self.shard.running() == Some(light.id())
+                && light.group.get().is_none()
+                && !self.shard.tree().has_slots(light.id())
         });
         let near = now.saturating_add(Span::from_ticks(least));
         is_alone

@@ -11,8 +11,8 @@ use io_uring::opcode;
 use io_uring::types::Timespec;
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Ceiling, Constraint, Decision, Entry, Event, Message, Shard, Sink, TraceEvent, Tree,
-    Uncharged,
+    Capacity, Ceiling, Constraint, Decision, Entry, Event, Message, Shard, Sink, SlotTerms,
+    TraceEvent, Tree, Uncharged,
 };
 use punctual_linux_io::{Operation, Ring};
 use punctual_model::{
@@ -100,11 +100,26 @@ fn host() -> PerCpu {
     )
 }
 
+/// The halves of a frame, for the first two threads.
+fn halves(kind: PolicyKind) -> Vec<SlotTerms> {
+    let PolicyKind::Tdm { frame, .. } = kind else {
+        return Vec::new();
+    };
+    let length = Span::from_ticks(frame.ticks() / 2);
+    let half = |entity: u32| SlotTerms {
+        node: 0,
+        entity,
+        at: Span::from_ticks(u64::from(entity) * length.ticks()),
+        length,
+    };
+    [0, 1].map(half).into()
+}
+
 impl Bench {
     fn new(kind: PolicyKind, constraints: &[Constraint], feeds: &Feeds) -> Bench {
         let mut capacity = Capacity::for_threads(THREADS as usize);
         capacity.background_turn = Span::from_ticks(40_000);
-        let policy = AnyPolicy::new(kind, capacity.entities(), &[]);
+        let policy = AnyPolicy::new(kind, capacity.entities(), &halves(kind));
         let mut shard = Shard::new(Tree::new(capacity, policy));
         let attach = |constraint: &Constraint| shard.attach(*constraint).expect("a valid one");
         let ids: Vec<ThreadId> = constraints.iter().map(attach).collect();
@@ -597,4 +612,27 @@ fn a_thread_that_was_let_go_on_begins_before_its_budget_ends() {
     meets(&mut bench, 90_000, None);
     // The other one is released while the first, or nobody, runs: that is not put off.
     meets(&mut bench, 500_000_000, Some(1));
+}
+
+/// INV-B1 is about budgets: the slot of another begins on time.
+#[test]
+fn a_slot_ends_though_an_entry_took_all_of_its_rest() {
+    let class = Class::Reservation {
+        period: Span::from_ns(1_000_000_000),
+        slice: Work::from_ns(400_000_000),
+    };
+    let task = Task::new("owner", CpuId(0), class);
+    let constraint = Constraint::of_task(&task, 0).in_ticks(Frequency::NANOSECONDS);
+    let kind = PolicyKind::Tdm {
+        frame: Span::from_ticks(1_000),
+        scheduling: Span::ZERO,
+    };
+    let mut bench = Bench::new(kind, &[constraint, constraint], &Feeds::nothing());
+    for (now, runs) in [(0, 0), (600, 1), (1_100, 0)] {
+        bench.cpu.host.left.store(now, Ordering::Relaxed);
+        bench.cpu.host.gate.note_pending();
+        bench.enter(at(now), Event::Tick, false);
+        let id = bench.state().runs.map(|id| id.index());
+        assert_eq!(id, Some(runs), "at {now}");
+    }
 }
