@@ -134,22 +134,36 @@ fn execute(args: &Args) -> Ended {
         output::remark(format!("remark: with the terms of {terms}"));
     }
     let interrupt = Interrupt::listen()?;
+    // All of them first: a file that is refused costs no figures of those before it.
+    let admitted = systems
+        .iter()
+        .map(|one| admit(&one.subject, given.as_ref(), args));
+    let admitted: Option<Vec<GivenTerms>> = admitted.collect::<Result<_, _>>()?;
+    let Some(terms) = admitted else {
+        return Ok(Ending::Bad);
+    };
     let mut reports = Vec::new();
-    for system in &systems {
+    let mut failure = None;
+    for (system, terms) in systems.iter().zip(terms) {
         if interrupt.is_wanted() {
             break;
         }
-        let Some(terms) = admit(&system.subject, given.as_ref(), args)? else {
-            return Ok(Ending::Bad);
-        };
-        reports.push(compare(system, terms, &interrupt, args)?);
+        match compare(system, terms, &interrupt, args) {
+            Ok(report) => reports.push(report),
+            Err(error) if reports.is_empty() => return Err(error),
+            Err(error) => {
+                failure = Some(error.beside_result());
+                break;
+            }
+        }
     }
     let all = Sum::of(&reports, args.files.len());
     tell((&reports, &all), args, page)?;
-    Ok(match interrupt.is_wanted() {
-        true => Ending::Stopped,
-        false => Ending::of(all.verdict != RunVerdict::Missed),
-    })
+    match failure {
+        Some(failure) => Err(failure),
+        None if interrupt.is_wanted() => Ok(Ending::Stopped),
+        None => Ok(Ending::of(all.verdict != RunVerdict::Missed)),
+    }
 }
 
 /// A file that is compared.

@@ -328,6 +328,14 @@ fn a_system_that_is_refused_is_not_compared_unless_forced() {
             .as_str()
             .is_some_and(|told| told.contains("--force"))
     );
+    // Before the hours of the first file, which would be lost.
+    let good = folder.write("good.toml", SYSTEM);
+    let platform = folder.write("here.toml", PLATFORM);
+    let words = format!("compare {good} {file} --rounds 1000 --for 60s --platform {platform}");
+    let done = output(&words.split(' ').collect::<Vec<_>>());
+    let told = stderr(&done);
+    assert_eq!((code(&done), stdout(&done)), (1, String::new()), "{told}");
+    assert!(told.contains("Punctual refuses"), "{told}");
 }
 
 #[test]
