@@ -71,6 +71,17 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     }
 }
 
+/// The one that took most of `missing`. The kernel's account leaves out `by_account` of it, and so it
+/// does with the time of a hypervisor. `switched`: whether another thread ran, if that is known.
+fn taker(by_account: Span, missing: Span, switched: Option<bool>) -> Taker {
+    let is_most = by_account.saturating_add(by_account) >= missing;
+    match switched {
+        None | Some(true) if is_most => Taker::Kernel,
+        None => Taker::Unknown,
+        Some(_) => Taker::Below,
+    }
+}
+
 /// Both clocks at the start of a stretch in which this CPU never slept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MissingTime {
@@ -112,14 +123,14 @@ impl MissingTime {
         let interval = now.since(last);
         let was_away = host.watch.has_news();
         let mut missing = known.min(interval);
-        let mut by_kernel = Span::ZERO;
+        let mut by_account = Span::ZERO;
         let is_long = interval.ticks() >= host.limits.suspicious
             || now.since(self.since) >= host.limits.stretch;
         if was_away || executing && is_long {
             let others = self.others;
             let seen = self.settle(host).min(interval);
             self.others = others.saturating_add(if was_away { seen } else { Span::ZERO });
-            by_kernel = seen;
+            by_account = seen;
             if executing {
                 missing = missing.max(seen);
             }
@@ -131,14 +142,8 @@ impl MissingTime {
         if missing.is_zero() {
             return Uncharged::NONE;
         }
-        let taker = if by_kernel.saturating_add(by_kernel) >= missing {
-            Taker::Kernel
-        } else if host.watch.is_on() {
-            Taker::Below
-        } else {
-            Taker::Unknown
-        };
-        Uncharged::by(taker, missing)
+        let switched = host.watch.is_on().then_some(was_away);
+        Uncharged::by(taker(by_account, missing, switched), missing)
     }
 
     /// Takes what other threads of this machine had.
@@ -165,5 +170,22 @@ impl MissingTime {
         } else {
             Span::ZERO
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_the_account_leaves_out_is_of_the_kernel_only_if_it_switched() {
+        let of = |by_account, switched| {
+            let [by_account, missing] = [by_account, 10].map(Span::from_ticks);
+            taker(by_account, missing, switched)
+        };
+        assert_eq!(of(5, Some(true)), Taker::Kernel);
+        assert_eq!(of(4, Some(true)), Taker::Below);
+        assert_eq!(of(10, Some(false)), Taker::Below);
+        assert_eq!([of(10, None), of(4, None)], [Taker::Kernel, Taker::Unknown]);
     }
 }
