@@ -71,7 +71,7 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     }
 }
 
-/// The one that took most of `missing`. The kernel's account leaves out `by_account` of it, and so it
+/// The one that took most of `missing`. The kernel's account leaves `by_account` of it out, as it
 /// does with the time of a hypervisor. `switched`: whether another thread ran, if that is known.
 fn taker(by_account: Span, missing: Span, switched: Option<bool>) -> Taker {
     let is_most = by_account.saturating_add(by_account) >= missing;
