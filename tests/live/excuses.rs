@@ -192,6 +192,7 @@ fn compare(log: &Log, policy: PolicyKind<Ns>) {
     }
     let all = report.misses.len();
     eprintln!("{policy:?}: {excused} excused, {own} not, of {all}");
+    assert!(excused + own > 0, "{policy:?}: of {all} none was compared");
 }
 
 #[test]

@@ -28,6 +28,9 @@ use crate::verdict::TaskVerdict;
 pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
     let machine = &system.machine;
     let mut reserved = Vec::new();
+    if machine.timer.is_zero() && machine.budget_timer.is_zero() {
+        return reserved;
+    }
     let mut push = |task: &Task, name, cost: Work| {
         if !cost.is_zero() {
             let requests = RequestBound::of_jobs(task.class.min_separation(), cost, task.jitter);
@@ -75,6 +78,9 @@ pub(crate) fn behind(system: &System) -> Checked<Vec<bool>> {
 pub(crate) fn explain(system: &System, rows: &mut [TaskVerdict]) -> Checked<()> {
     let behind = behind(system)?;
     let serves = !system.machine.timer.is_zero();
+    if !serves && !behind.contains(&true) {
+        return Ok(());
+    }
     for ((row, leader), behind) in rows.iter_mut().zip(system.leaders()).zip(behind) {
         let Some(leader) = leader.filter(|_| serves || behind) else {
             continue;
