@@ -132,7 +132,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             true if self.lets_begin(host, now, event) => return host.current.get(),
             // It may have been the timer's.
             true => host.timer_fired(),
-            false => host.armed_for(),
+            false => host.fires_at(),
         };
         match host.arrived.take() {
             Some(arrived) => host.note_work_since(arrived, now),

@@ -34,6 +34,16 @@ pub(crate) fn request(light: &Light, event: Event) {
     ask(light, |host, by| unsafe { (by.enter)(host, event) });
 }
 
+/// [`request`] of [`Event::Complete`]: no timer stays for what is left of the budget.
+pub(crate) fn complete(light: &Light) {
+    ask(light, |host, by| {
+        // SAFETY: gate closed (by `ask`); the host outlives its threads.
+        unsafe { (*host).end_budget() };
+        // SAFETY: as in `request`.
+        unsafe { (by.enter)(host, Event::Complete) };
+    });
+}
+
 /// [`request`] of [`Event::Yield`], by its own way in.
 #[inline]
 pub(crate) fn give_way(light: &Light) {

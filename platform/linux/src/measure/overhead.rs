@@ -63,9 +63,9 @@ pub struct Overheads {
 }
 
 impl Overheads {
-    /// The terms as an analysis wants them. A job pays for a timer that had been armed for the end
-    /// of a budget and was no longer needed (setting it anew would cost about as much as letting
-    /// it fire).
+    /// The terms as an analysis wants them. A job pays a whole entry for the end of its budget: so
+    /// much takes the one that stops a job that overruns, or that a thread left behind when it
+    /// blocked. A timer set anew when a job is done takes less (design note 0032).
     pub fn machine(&self) -> Machine {
         let mut machine = Machine {
             switch: Work::from_ns(self.switch_ns),

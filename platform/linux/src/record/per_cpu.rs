@@ -107,6 +107,8 @@ pub(crate) struct PerCpu {
     /// Whether the kernel has let somebody else on to this CPU.
     pub(crate) watch: SwitchWatch,
     armed: Cell<Option<Instant>>,
+    /// The timer stands for a budget that nobody uses any more, and fires then if nothing sets it.
+    stale: Cell<Option<Instant>>,
     /// When the signal came that is on its way into the scheduler.
     pub(crate) arrived: Cell<Option<Instant>>,
     /// Preemptions that had to wait.
@@ -175,6 +177,7 @@ impl PerCpu {
             }),
             timer,
             armed: Cell::new(None),
+            stale: Cell::new(None),
             arrived: Cell::new(None),
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
@@ -218,21 +221,53 @@ impl PerCpu {
         self.counters.set(counters);
     }
 
-    /// What the timer is armed for. Gate closed.
+    /// The instant that the timer is armed for; the end of time, if that is the budget of a job
+    /// that is done. Gate closed.
     #[inline]
     pub(crate) fn armed_for(&self) -> Option<Instant> {
         self.armed.get()
     }
 
+    /// When the timer fires, for a budget that nobody uses, too. Gate closed.
+    pub(crate) fn fires_at(&self) -> Option<Instant> {
+        self.stale.get().or(self.armed.get())
+    }
+
     /// The timer has fired, or may have. Gate closed.
     #[inline]
     pub(crate) fn timer_fired(&self) -> Option<Instant> {
-        self.armed.take()
+        let armed = self.armed.take();
+        self.stale.take().or(armed)
+    }
+
+    /// The running thread's job is done: nobody waits for the end of its budget. The entry that
+    /// follows sets the timer anew where something later is due. Gate closed. A timer that is
+    /// overdue stays: it is evidence of a hole.
+    pub(crate) fn end_budget(&self) {
+        let now = self.clock().now();
+        if self.stale.get().is_none()
+            && let Some(armed) = self.armed.get().filter(|&armed| armed > now)
+        {
+            self.stale.set(Some(armed));
+            // Earlier than nothing, so it does not stay; `armed` costs no entry a comparison more.
+            self.armed.set(Some(Instant::MAX));
+        }
+    }
+
+    /// No thread runs on: a timer that stands for nobody's budget would only delay who comes. Gate
+    /// closed.
+    pub(crate) fn disarm_stale(&self) {
+        if self.stale.take().is_some() {
+            self.armed.set(None);
+            self.timer.disarm();
+            self.count(|c| c.timer_settings += 1);
+        }
     }
 
     /// Makes sure that an entry happens at `due` (or a little earlier). Gate closed. A timer that
     /// is armed for an earlier instant stays: it costs one needless entry instead of a system call
-    /// now, and that entry arms again (rule 6 of design note 0004).
+    /// now, and that entry arms again. After [`PerCpu::end_budget`] it does not stay (rule 6 of
+    /// design note 0004).
     #[inline]
     pub(crate) fn arm(&self, due: Instant, now: Instant) {
         let armed = self.armed.get();
@@ -259,6 +294,11 @@ impl PerCpu {
     #[cold]
     fn set_timer(&self, due: Instant) {
         let now = self.clock().now();
+        if self.stale.take() == Some(due) && due > now {
+            // It stood for more than a budget.
+            self.armed.set(Some(due));
+            return;
+        }
         self.note_entry_until(now);
         self.left.store(now.ticks(), Ordering::Relaxed);
         self.armed.set(Some(due.max(now)));
@@ -296,6 +336,7 @@ impl PerCpu {
     pub(crate) fn retry_in(&self, ns: u64) {
         let now = self.clock().now();
         let ticks = self.clock().ticks(ns);
+        self.stale.set(None);
         self.armed
             .set(Some(Instant::from_ticks(now.ticks().saturating_add(ticks))));
         self.timer.arm(ns);

@@ -65,6 +65,7 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };
         view.shared.post.polls(view.index);
+        view.disarm_stale();
         let from = match view.reason.get() {
             Reason::End => return,
             Reason::Idle { due, owes } => idle(

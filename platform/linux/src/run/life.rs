@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_kern::Event;
 
 use super::pool::serve;
-use crate::entry::request::{open_gate, promise, request};
+use crate::entry::request::{complete, open_gate, promise};
 use crate::entry::switch::switch_to;
 use crate::record::body::{Body, StopJob, describe};
 use crate::record::light::{Light, Phase};
@@ -68,7 +68,7 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
             _ => {
                 light.phase.set(Phase::Between);
                 end_run_if_asked(light);
-                request(light, Event::Complete);
+                complete(light);
             }
         }
     }

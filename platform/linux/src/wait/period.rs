@@ -26,7 +26,8 @@ pub fn next_job() -> Result<JobInfo, NoNextJob> {
     let light = current_light().ok_or(NoNextJob)?;
     let kind = light.pooled.kind.get();
     // SAFETY: the host outlives its threads.
-    let gate = unsafe { &(*light.host()).gate };
+    let host = unsafe { &*light.host() };
+    let gate = &host.gate;
     if light.pooled.stage.get() != Stage::Working || kind == Kind::Endless || gate.is_closed() {
         return Err(NoNextJob);
     }
@@ -35,6 +36,7 @@ pub fn next_job() -> Result<JobInfo, NoNextJob> {
         Kind::Job => Event::Complete,
         _ => Event::Yield,
     };
+    host.end_budget();
     if rest_closed(light, event).is_ok() {
         open_gate(light.host());
     }

@@ -10,13 +10,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use punctual_kern::NoSink;
+use punctual_model::Span;
 
 use super::{
-    Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, measure_preemption, measure_switch,
-    measure_timer, measure_wake, persist, quiet_percentile_90, short_run,
+    Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, clock, measure_preemption,
+    measure_switch, measure_timer, measure_wake, persist, quiet_percentile_90, short_run,
 };
+use crate::entry::request::open_gate;
 use crate::record::body::Body;
 use crate::record::input::{RunError, RunOptions};
+use crate::record::local::current_light;
 use crate::time::clock::clock_rate;
 use crate::wait::job;
 use crate::wait::notify::Notify;
@@ -71,9 +74,13 @@ impl Term {
 }
 
 /// Each term: from where to where.
-const TERMS: [(&str, &str); 8] = [
+const TERMS: [(&str, &str); 9] = [
     ("switch", "from thread to thread by a yield"),
     ("timer-entry", "a signal that changes nothing"),
+    (
+        "timer-anew",
+        "a timer set again before it fires, as when a job is done early",
+    ),
     (
         "preemption",
         "from the instant it is due to the successor's first instruction",
@@ -119,6 +126,7 @@ pub fn measure_terms(
     // What nobody counts on may fail: who else uses these CPUs under real-time priority can keep a
     // run from ending, and the last needs two of them.
     let releases = persist(|| measure_release(host, options)).map_err(|error| error.to_string());
+    let anew = persist(|| measure_anew(host, options)).map_err(|error| error.to_string());
     let kicks = match other {
         None => Err("this process may use one CPU only".to_owned()),
         Some(other) => persist(|| measure_kick(host, other, options)).map_err(|e| e.to_string()),
@@ -126,6 +134,7 @@ pub fn measure_terms(
     let all = [
         Ok(switches),
         Ok(timers),
+        anew,
         Ok(preemptions.first),
         Ok(preemptions.timer),
         Ok(preemptions.dispatch),
@@ -151,6 +160,57 @@ pub fn measure_terms(
         terms,
         missing,
     })
+}
+
+/// How much the running thread loses when its timer is set anew before it fires: the call, and the
+/// interrupt that comes all the same where the hardware is not set back. No entry falls in between.
+fn measure_anew(host: u32, options: &RunOptions) -> Result<Measured, RunError> {
+    /// The timer is set for so long after the call, and set anew half-way.
+    const FIRST_NS: u64 = 60_000;
+    /// Then it is set for so long after the first instant; until half of that an interrupt counts.
+    const BEHIND_NS: u64 = 40_000;
+    let samples = Samples::new();
+    let timed = samples.clone();
+    let body: Body = Box::new(move |_| {
+        let Some(light) = current_light() else { return };
+        // SAFETY: the host outlives its threads.
+        let host = unsafe { &*light.host() };
+        let set = |ns| {
+            host.gate.close();
+            host.retry_in(ns);
+            open_gate(host);
+        };
+        let clock = clock();
+        let ticks = |ns| Span::from_ticks(clock_rate().frequency.ticks_up(ns));
+        let [half, around] = [FIRST_NS / 2, BEHIND_NS / 2].map(ticks);
+        loop {
+            let entered = job::entries();
+            set(FIRST_NS);
+            let middle = clock.now().saturating_add(half);
+            while clock.now() < middle {}
+            let call = clock.now();
+            set(FIRST_NS / 2 + BEHIND_NS);
+            let mut last = clock.now();
+            let took = last.since(call);
+            let mut gap = Span::ZERO;
+            let first = middle.saturating_add(half);
+            while last < first.saturating_add(around) {
+                let now = clock.now();
+                if now.saturating_add(around) > first {
+                    gap = gap.max(now.since(last));
+                }
+                last = now;
+            }
+            if job::entries() == entered {
+                timed.push(took.saturating_add(gap).ticks());
+            }
+            // The entry that it fires for sees to all that is due in this run.
+            while job::entries() == entered {}
+        }
+    });
+    let short = Short::of(host, vec![body], RUN_NS);
+    let flown = short_run(vec![(short, NoSink)], options)?;
+    Ok(Measured::new(samples, flown.missing_ns))
 }
 
 /// How late the first instruction of an urgent job is that interrupts one who computes.
@@ -232,7 +292,7 @@ mod tests {
         let mut cpus = sys::allowed_cpus().expect("known");
         let host = cpus.pop().expect("one");
         let found = measure_terms(host, cpus.pop(), &RunOptions::default()).expect("measured");
-        assert_eq!(found.terms.len() + found.missing.len(), 8);
+        assert_eq!(found.terms.len() + found.missing.len(), 9);
         assert!(found.missing.iter().all(|(_, why)| !why.is_empty()));
         for term in &found.terms {
             let [p50, p99, max] = term.quantiles_ns;

@@ -5,6 +5,7 @@
 //! but the entry's own instant says what time it is.
 
 mod begin;
+mod timer;
 
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -30,8 +31,7 @@ use crate::entry::give_back::Owed;
 use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
-use crate::record::input::GiveBack;
-use crate::record::input::RunOptions;
+use crate::record::input::{GiveBack, RunOptions};
 use crate::record::light::Light;
 use crate::record::limits::LOOK_NS;
 use crate::record::local::current_light;
@@ -168,6 +168,10 @@ impl Bench {
         let host = &raw const self.cpu.host;
         // SAFETY: the host lives as long as `self`, and only cells and atomics of it are changed.
         let host = unsafe { &*host };
+        // As `complete` does.
+        if event == Event::Complete {
+            host.end_budget();
+        }
         let target = match (fast, event) {
             // As `give_way` does.
             (true, Event::Yield) => self.core().step_fast(host, now, &Event::Yield)?,
@@ -175,6 +179,10 @@ impl Bench {
             (false, _) => self.core().step_slowly(host, now, event, None),
         };
         host.current.set(target);
+        // As the carrier does.
+        if target.is_null() {
+            host.disarm_stale();
+        }
         Some(())
     }
 
@@ -477,24 +485,6 @@ fn a_thread_that_runs_on_is_looked_at_as_often_as_was_asked_for() {
         assert_eq!(bench.enter(at(6), Event::Tick, true), Some(()));
         assert_eq!(bench.cpu.host.armed_for(), Some(armed));
     }
-}
-
-#[test]
-fn the_timer_stands_behind_a_promise_and_is_set_again_when_half_of_that_is_left() {
-    let bench = on_the_fast_path();
-    let host = &bench.cpu.host;
-    let within = Span::from_ticks(1_000);
-    let armed_behind = |due, now| {
-        host.arm_behind(at(due), within, at(now));
-        host.armed_for()
-    };
-    let _ = host.timer_fired();
-    assert_eq!(armed_behind(5_000, 10), Some(at(6_000)));
-    // With more than half of the promise left it stays, unless it is too late.
-    assert_eq!(armed_behind(7_000, 5_499), Some(at(6_000)));
-    assert_eq!(armed_behind(7_000, 5_500), Some(at(8_000)));
-    assert_eq!(armed_behind(6_999, 5_600), Some(at(7_999)));
-    assert_eq!(armed_behind(9_000, 8_500), Some(at(10_000)), "it has fired");
 }
 
 #[test]
