@@ -141,8 +141,8 @@ fn around(log: &Log, miss: &Miss) -> String {
     lines.collect()
 }
 
-/// The simulator agrees on each miss of the record, where it has a word in it.
-fn compare(log: &Log, policy: PolicyKind<Ns>) {
+/// The simulator agrees on each miss of the record, where it has a word in it: on how many.
+fn compare(log: &Log, policy: PolicyKind<Ns>) -> usize {
     let report = judge(log);
     assert_eq!(report.unexcused, None);
     assert!(
@@ -192,7 +192,7 @@ fn compare(log: &Log, policy: PolicyKind<Ns>) {
     }
     let all = report.misses.len();
     eprintln!("{policy:?}: {excused} excused, {own} not, of {all}");
-    assert!(excused + own > 0, "{policy:?}: of {all} none was compared");
+    excused + own
 }
 
 #[test]
@@ -200,19 +200,26 @@ fn an_independent_simulator_agrees_on_the_excuses_of_a_stopped_process() {
     let _alone = crate::alone();
     let fixed = PolicyKind::FixedPriority { preemptive: true };
     for policy in [fixed, PolicyKind::EarliestDeadlineFirst] {
-        let options = LiveOptions {
-            duration: Some(Span::from_ms(RUN_MS)),
-            force: true,
-            ..LiveOptions::default()
-        };
-        let mut stopper = stopper();
-        let log = run(
-            &system(policy),
-            &options,
-            &mut crate::common::examples::workloads(),
-            &mut |_| true,
-        );
-        stopper.wait().unwrap();
-        compare(&log.unwrap(), policy);
+        // On a loaded machine overruns may surround every miss of a run.
+        let compared = (0..4).any(|_| compare(&stopped_run(policy), policy) > 0);
+        assert!(compared, "{policy:?}: no miss was compared");
     }
+}
+
+/// A run that is stopped 60 times.
+fn stopped_run(policy: PolicyKind<Ns>) -> Log {
+    let options = LiveOptions {
+        duration: Some(Span::from_ms(RUN_MS)),
+        force: true,
+        ..LiveOptions::default()
+    };
+    let mut stopper = stopper();
+    let log = run(
+        &system(policy),
+        &options,
+        &mut crate::common::examples::workloads(),
+        &mut |_| true,
+    );
+    stopper.wait().unwrap();
+    log.unwrap()
 }

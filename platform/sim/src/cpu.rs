@@ -292,8 +292,12 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             self.pay_entry(now);
             return None;
         }
+        // The entry that begins a run is no timer's.
+        let begins = self.armed.is_none();
         self.enter(now, Event::Tick);
-        self.pay_entry(now);
+        if !begins {
+            self.pay_entry(now);
+        }
         None
     }
 
