@@ -42,7 +42,7 @@ fn measurements_come_when_they_are_asked_for() {
     let measured = &findings["measured"];
     let all = [&measured["terms"], &measured["not_measured"]];
     let found = all.map(|list| list.as_array().map_or(0, Vec::len));
-    assert_eq!(found.iter().sum::<usize>(), 8, "{measured:#}");
+    assert_eq!(found.iter().sum::<usize>(), 9, "{measured:#}");
     let terms = measured["terms"].as_array().expect("a list").iter();
     for term in terms {
         assert!(term["samples"].as_u64() > Some(0), "{term}");
