@@ -241,8 +241,10 @@ fn killed(words: &str) {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.lines().filter(|line| line.starts_with("= ")).count()
     };
-    while lines() < 20 {
+    let mut looks = 0;
+    while lines() < 20 && looks < 6_000 {
         std::thread::sleep(Duration::from_millis(10));
+        looks += 1;
     }
     child.kill().expect("killed");
     let _ = child.wait();
