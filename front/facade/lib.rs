@@ -68,7 +68,7 @@ pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun, SimError
 pub use punctual_thread::{
     Constraint, Finished, JobContext, JobInfo, NoNextJob, NotAdmitted, OnFault, Oracle, Promise,
     Runtime, StartError, Step, Thread, Timer, UnknownFunction, Workload, Workloads, spread, sync,
-    thread,
+    thread, tree,
 };
 pub use punctual_trace as trace;
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};

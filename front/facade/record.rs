@@ -67,6 +67,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
         tables,
         hosts,
         promises,
+        schedulers,
         ..
     } = finished;
     let mut header = Header {
@@ -79,6 +80,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
         header.stopped = None;
     }
     let mut log = Log::new(header, &System::default(), tables);
+    log.schedulers = schedulers;
     let names: Vec<String> = hosts.iter().map(u32::to_string).collect();
     let mut tasks = Tasks::new(&names, &promises);
     let missing = outcome.missing;

@@ -1,5 +1,7 @@
 //! Why something that was asked for is refused, by the tree or by the core that owns it.
 
+use core::fmt;
+
 use punctual_model::ThreadId;
 
 use crate::node::NodeId;
@@ -62,4 +64,60 @@ pub enum Refusal {
     /// This scheduler has no such supply to give: its time is divided by a constant table, or the
     /// terms mean nothing (caller).
     NotGrantable(NodeId),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+impl Refusal {
+    /// The reason in words, and the way out where there is one.
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Refusal::StaleThread(_) => "the thread has ended, or never was",
+            Refusal::NobodyRuns => "no thread runs that could ask for it",
+            Refusal::NoThreadLeft => "the table of threads is full: make it larger at the start",
+            Refusal::NotSporadic(_) => "the thread is released by the clock, not by arrivals",
+            Refusal::NoSuchSlot(_) => "no thread of this CPU waits for that predecessor",
+            Refusal::InvalidConstraint => "the constraint means nothing, such as a period of 0",
+            Refusal::NotDeclared(_) => "the thread has not declared that it uses this resource so",
+            Refusal::AlreadyHeld(_) => "the thread holds this resource already",
+            Refusal::NotHeld(_) => "the thread does not hold this resource",
+            Refusal::NestedTooDeep(_) => "the thread holds as many resources as one thread may",
+            Refusal::Deadlock(_) => "the holder of this resource waits for the thread that asks",
+            Refusal::UsesResources(_) => {
+                "the thread shares resources with others of its scheduler, so it stays there"
+            }
+            Refusal::NoSuchNode(_) => "the scheduler was demoted, or never was",
+            Refusal::NoNodeLeft => {
+                "the table of schedulers is full: choose room for more at the start"
+            }
+            Refusal::TooDeep(_) => "a child of this scheduler would be deeper than a tree may be",
+            Refusal::NotAParent(_) => {
+                "the scheduler decides on its own supply, so it has threads and no children"
+            }
+            Refusal::QuotaExhausted(_) => {
+                "the scheduler or one above it has as many threads as its quota allows"
+            }
+            Refusal::NotDeciding(_) => "the scheduler was not let run to decide",
+            Refusal::StalePick(_) => "the scheduler's ready threads have changed since it looked",
+            Refusal::NotItsOwn(_) => "the thread is not in the care of the scheduler that asks",
+            Refusal::NotReady(_) => "the thread has nothing to run, so it cannot be blocked",
+            Refusal::NotItsChild(_) => {
+                "the scheduler is neither a child of the one that asks nor below it"
+            }
+            Refusal::NotASibling(_) => "the scheduler is not a sibling of the one that asks",
+            Refusal::TooLittleBudget(_) => "the scheduler has not that much budget left to lend",
+            Refusal::OnlyRootCreates(_) => "only the root of a tree creates threads",
+            Refusal::BlockedByTrusted(_) => {
+                "a more trusted scheduler has blocked the thread for itself"
+            }
+            Refusal::NotGrantable(_) => {
+                "the scheduler has no such supply to give: a constant table divides its time, or \
+                 the terms mean nothing"
+            }
+        }
+    }
 }

@@ -227,6 +227,18 @@ impl CpuTables {
 }
 
 impl CpuTables {
+    /// Makes room for threads that are created and schedulers that are promoted while it runs.
+    pub fn make_room(&mut self, threads: usize, nodes: u16) {
+        let before = small(self.capacity.threads);
+        self.capacity.threads += threads;
+        self.capacity.pending = (self.capacity.pending + 4 * threads + 64).min(MAX_PENDING);
+        self.capacity.nodes = self.capacity.nodes.saturating_add(nodes);
+        // Schedulers come after the threads among the entities of a policy.
+        for slot in self.slots.iter_mut().filter(|slot| slot.entity >= before) {
+            slot.entity = slot.entity.saturating_add(small(threads));
+        }
+    }
+
     /// The slots in the frame of the node at this place.
     pub fn slots_of(&self, place: u16) -> Vec<SlotTerms> {
         let slots = self.slots.iter().filter(|slot| slot.node == place);

@@ -65,6 +65,7 @@ pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};
 pub use run::foreign::{ForeignError, foreign_body};
 pub use run::life::{end_run, held_alive};
+pub use run::manage::{ManageError, home, manage};
 pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
 pub use run::run;

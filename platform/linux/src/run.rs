@@ -8,6 +8,7 @@ pub(crate) mod fault;
 pub(crate) mod foreign;
 pub(crate) mod hook;
 pub(crate) mod life;
+pub(crate) mod manage;
 pub(crate) mod mode;
 pub(crate) mod pool;
 pub(crate) mod program;

@@ -4,15 +4,28 @@
 //! one asks the same function as `punctual check` does, about the system as it would be. It asks on
 //! its own time: the question costs as much as an analysis, and others preempt it. Bandwidth of a
 //! thread that has ended stays taken until the zero-lag instant of its last job has passed.
+//!
+//! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
+//! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
+
+mod loan;
+mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, When};
 use punctual_analysis::{admit, admit_transition};
-use punctual_linux::undisturbed;
-use punctual_model::{Instant, Machine, Ns, PolicyKind, Span, System, TaskId};
+use punctual_kern::NodeId;
+use punctual_linux::{Who, undisturbed};
+use punctual_model::{
+    Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task, TaskId,
+};
 
 use crate::constraint::Constraint;
+use loan::Loan;
+use tree::Branch;
+
+pub(crate) use tree::Moved;
 
 /// Why a constraint was not granted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,9 +37,14 @@ pub enum NotAdmitted {
     Meaningless(String),
     /// The analysis could not finish.
     Analysis(AnalysisError),
-    /// The old and the new constraint are both fine, but no instant is known at which one may
+    /// The system is fine before the change and after it, but no instant is known at which one may
     /// follow the other while others run.
     NoSafeInstant(String),
+    /// A thread with a guarantee would be suspended for longer, or more often, than it has declared
+    /// ([`Constraint::suspension`]).
+    Undeclared(String),
+    /// The scheduler was demoted, or never was.
+    NoScheduler(NodeId),
 }
 
 /// A granted constraint, by which it is given back.
@@ -51,22 +69,38 @@ pub struct Promise {
 pub(crate) type Promises = Mutex<Vec<Promise>>;
 
 /// The owner of a task of the system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Owner {
-    grant: Grant,
+    /// `None`: a thread left this home, and its bandwidth here is not free yet.
+    grant: Option<Grant>,
     name: String,
+    /// The thread, once it is created.
+    thread: Option<Who>,
+    /// From its end until its bandwidth is free.
+    lag: Span<Ns>,
     /// From when on (nanoseconds) it is nobody's; `None`: it lives.
     until: Option<Instant<Ns>>,
+    /// How long schedulers blocked it, each until when that counts.
+    blocked: Vec<(Instant<Ns>, Span<Ns>)>,
 }
 
 /// The guarantees of one CPU.
 #[derive(Debug)]
 pub(crate) struct Admission {
+    state: State,
+    next: u64,
+    promises: Arc<Promises>,
+}
+
+/// The guarantees, with their owners.
+#[derive(Clone, Debug)]
+struct State {
     system: System,
     /// One per task of the system.
     owners: Vec<Owner>,
-    next: u64,
-    promises: Arc<Promises>,
+    /// One per scheduler of the system.
+    branches: Vec<Branch>,
+    loans: Vec<Loan>,
 }
 
 impl Admission {
@@ -80,7 +114,7 @@ impl Admission {
             host: None,
             policy,
         };
-        Admission {
+        let state = State {
             system: System {
                 cpus: vec![cpu],
                 free_phases: true,
@@ -88,35 +122,49 @@ impl Admission {
                 ..System::default()
             },
             owners: Vec::new(),
+            branches: Vec::new(),
+            loans: Vec::new(),
+        };
+        Admission {
+            state,
             next: 0,
             promises,
         }
     }
 
-    /// Grants a constraint if everybody, it included, is on time then.
+    /// Grants a constraint to a thread of `home` if everybody, it included, is on time then.
     pub(crate) fn add(
         &mut self,
-        name: &str,
+        (name, home): (&str, NodeId),
         constraint: &Constraint,
         now: Instant<Ns>,
     ) -> Result<Grant, NotAdmitted> {
         self.forget_until(now);
-        let grant = Grant(self.next);
-        let mut changed = self.system.clone();
+        let grant = self.number();
+        let mut changed = self.state.clone();
         let mut task = constraint.task(&task_name(name, grant));
         // It may arrive at any instant.
         task.phase = Span::ZERO;
-        changed.tasks.push(task);
-        let verdict = judge(&changed)?;
-        self.system = changed;
-        self.owners.push(Owner {
-            grant,
+        task.scheduler = changed.place_of(home)?;
+        changed.system.tasks.push(task);
+        changed.owners.push(Owner {
+            grant: Some(grant),
             name: name.to_owned(),
+            thread: None,
+            lag: constraint.lag(),
             until: None,
+            blocked: Vec::new(),
         });
-        self.next += 1;
-        self.promise(&verdict);
+        let verdict = changed.judge()?;
+        self.take(changed, &verdict);
         Ok(grant)
+    }
+
+    /// The thread that a constraint was granted to has been created.
+    pub(crate) fn bind(&mut self, grant: Grant, thread: Option<Who>) {
+        if let Some(place) = self.state.place(grant) {
+            self.state.owners[place].thread = thread;
+        }
     }
 
     /// Grants another constraint instead.
@@ -127,20 +175,23 @@ impl Admission {
         now: Instant<Ns>,
     ) -> Result<(), NotAdmitted> {
         self.forget_until(now);
-        let Some(place) = self.place(grant) else {
-            return Err(NotAdmitted::Meaningless("nothing was granted".to_owned()));
-        };
-        let mut task = constraint.task(&self.system.tasks[place].name);
+        let place = self.state.granted(grant)?;
+        let old = &self.state.system.tasks[place];
+        let mut task = constraint.task(&old.name);
         task.phase = Span::ZERO;
+        task.scheduler = old.scheduler;
         let id = TaskId(u32::try_from(place).unwrap_or(u32::MAX));
+        let mut changed = self.state.clone();
+        changed.system.tasks[place] = task.clone();
+        let owner = &mut changed.owners[place];
+        owner.lag = owner.lag.max(constraint.lag());
+        let verdict = changed.judge()?;
         let change = Change::Replace(id, task);
-        let changed = change.apply(&self.system).map_err(NotAdmitted::Analysis)?;
-        let verdict = judge(&changed)?;
-        let transition = admit_transition(&self.system, &change).map_err(NotAdmitted::Analysis)?;
+        let now = self.state.judged();
+        let transition = admit_transition(&now, &change).map_err(NotAdmitted::Analysis)?;
         match transition.when {
             When::AtOnce | When::ZeroLag => {
-                self.system = transition.system;
-                self.promise(&verdict);
+                self.take(changed, &verdict);
                 Ok(())
             }
             When::Idle => Err(NotAdmitted::NoSafeInstant(transition.ground)),
@@ -150,14 +201,28 @@ impl Admission {
 
     /// The thread has ended: its bandwidth is free from `at` on.
     pub(crate) fn remove(&mut self, grant: Grant, at: Instant<Ns>) {
-        if let Some(place) = self.place(grant) {
-            self.owners[place].until = Some(at);
+        if let Some(place) = self.state.place(grant) {
+            self.state.owners[place].until = Some(at);
         }
     }
 
     /// The verdict about those that run now.
     pub(crate) fn verdict(&self) -> Result<Verdict, AnalysisError> {
-        admit(&self.system)
+        let mut verdict = admit(&self.state.judged())?;
+        // What comes behind stands in for background work.
+        verdict.tasks.truncate(self.state.owners.len());
+        Ok(verdict)
+    }
+
+    fn number(&mut self) -> Grant {
+        self.next += 1;
+        Grant(self.next - 1)
+    }
+
+    /// A state that was judged is the state from now on.
+    fn take(&mut self, changed: State, verdict: &Verdict) {
+        self.state = changed;
+        self.promise(verdict);
     }
 
     /// Keeps what a verdict says of those that live.
@@ -168,7 +233,7 @@ impl Admission {
 
     fn write_down(&self, verdict: &Verdict) {
         let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
-        let living = self.owners.iter().zip(&verdict.tasks);
+        let living = self.state.owners.iter().zip(&verdict.tasks);
         for (owner, task) in living.filter(|(owner, _)| owner.until.is_none()) {
             match promises.iter_mut().find(|p| p.name == owner.name) {
                 Some(promise) => {
@@ -189,8 +254,20 @@ impl Admission {
         }
     }
 
+    fn forget_until(&mut self, now: Instant<Ns>) {
+        self.state.forget_until(now);
+    }
+}
+
+impl State {
     fn place(&self, grant: Grant) -> Option<usize> {
-        self.owners.iter().position(|owner| owner.grant == grant)
+        let is_it = |owner: &Owner| owner.grant == Some(grant);
+        self.owners.iter().position(is_it)
+    }
+
+    fn granted(&self, grant: Grant) -> Result<usize, NotAdmitted> {
+        let nothing = || NotAdmitted::Meaningless("nothing was granted".to_owned());
+        self.place(grant).ok_or_else(nothing)
     }
 
     fn forget_until(&mut self, now: Instant<Ns>) {
@@ -199,25 +276,81 @@ impl Admission {
             let _ = self.owners.remove(place);
             let _ = self.system.tasks.remove(place);
         }
+        self.loans.retain(|loan| loan.ends > now);
+        self.forget_branches(now);
     }
+
+    /// The system that the analysis is asked about. In a tree every scheduler may have background
+    /// work, which uses up budgets; on a single level it has no influence on anything.
+    fn judged(&self) -> System {
+        let mut system = self.system.clone();
+        if self.branches.is_empty() {
+            return system;
+        }
+        let schedulers = system.schedulers.len();
+        let places = (0..schedulers).map(|place| Some(SchedulerId(small(place))));
+        for place in core::iter::once(None).chain(places) {
+            let policy = match place {
+                None => system.cpus[0].policy,
+                Some(id) => system.schedulers[id.index()].policy,
+            };
+            if !matches!(policy, PolicyKind::Tdm { .. }) {
+                let at = place.map_or(schedulers, SchedulerId::index);
+                let name = format!("background:{at}");
+                let mut task = Task::new(name, CpuId(0), Class::Aperiodic);
+                task.scheduler = place;
+                system.tasks.push(task);
+            }
+        }
+        self.count_loans(&mut system);
+        system
+    }
+
+    /// Judges it, and in case of loans also what is left to the lenders: the verdict is the less
+    /// favourable one for each task.
+    fn judge(&self) -> Result<Verdict, NotAdmitted> {
+        let mut system = self.judged();
+        let mut verdict = judge(&system)?;
+        if self.take_loans(&mut system)? {
+            let while_lent = judge(&system)?;
+            for (task, other) in verdict.tasks.iter_mut().zip(while_lent.tasks) {
+                if other.response_bound > task.response_bound {
+                    *task = other;
+                }
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+fn small(place: usize) -> u16 {
+    u16::try_from(place).unwrap_or(u16::MAX)
 }
 
 /// Names of tasks are unique and simple, those of threads need not be.
 fn task_name(name: &str, grant: Grant) -> String {
+    format!("{}:{}", simple(name), grant.0)
+}
+
+fn simple(name: &str) -> String {
     let simple = |c: char| match c {
         '_' | '-' | '.' | ':' => c,
         c if c.is_ascii_alphanumeric() => c,
         _ => '-',
     };
-    let name: String = name.chars().map(simple).collect();
-    format!("{name}:{}", grant.0)
+    name.chars().map(simple).collect()
 }
 
-fn judge(system: &System) -> Result<Verdict, NotAdmitted> {
+/// Whether a system means anything.
+pub(crate) fn meaning(system: &System) -> Result<(), NotAdmitted> {
     system.validate().map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
         NotAdmitted::Meaningless(all.join("; "))
-    })?;
+    })
+}
+
+fn judge(system: &System) -> Result<Verdict, NotAdmitted> {
+    meaning(system)?;
     let verdict = admit(system).map_err(NotAdmitted::Analysis)?;
     if verdict.admitted {
         Ok(verdict)
@@ -238,6 +371,8 @@ impl core::fmt::Display for NotAdmitted {
             NotAdmitted::Meaningless(what) => write!(f, "the constraint means nothing: {what}"),
             NotAdmitted::Analysis(error) => write!(f, "the analysis could not finish: {error}"),
             NotAdmitted::NoSafeInstant(why) => write!(f, "no safe instant for the change: {why}"),
+            NotAdmitted::Undeclared(what) => write!(f, "not declared: {what}"),
+            NotAdmitted::NoScheduler(_) => write!(f, "the scheduler was demoted, or never was"),
         }
     }
 }
@@ -248,6 +383,8 @@ impl std::error::Error for NotAdmitted {}
 mod tests {
     use super::*;
     use punctual_model::Work;
+
+    const ROOT: NodeId = NodeId::ROOT;
 
     fn half(period_ms: u64) -> Constraint {
         let period = Span::from_ms(period_ms);
@@ -266,10 +403,10 @@ mod tests {
     #[test]
     fn a_full_cpu_refuses_with_a_witness_and_stays_as_it_was() {
         let mut cpu = edf();
-        cpu.add("a", &half(10), at(0)).expect("half");
-        cpu.add("a", &half(20), at(0))
+        cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
+        cpu.add(("a", ROOT), &half(20), at(0))
             .expect("the other half, under the same name");
-        let refused = cpu.add("c", &half(40), at(0));
+        let refused = cpu.add(("c", ROOT), &half(40), at(0));
         let Err(NotAdmitted::Refused(verdict)) = refused else {
             panic!("{refused:?}");
         };
@@ -283,11 +420,12 @@ mod tests {
     #[test]
     fn bandwidth_of_a_thread_that_has_ended_is_free_only_when_its_lag_is_zero() {
         let mut cpu = edf();
-        let first = cpu.add("a", &half(10), at(0)).expect("half");
-        cpu.add("b", &half(10), at(0)).expect("the other half");
+        let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
+        cpu.add(("b", ROOT), &half(10), at(0))
+            .expect("the other half");
         cpu.remove(first, at(15));
-        assert!(cpu.add("c", &half(10), at(14)).is_err());
-        assert!(cpu.add("c", &half(10), at(15)).is_ok());
+        assert!(cpu.add(("c", ROOT), &half(10), at(14)).is_err());
+        assert!(cpu.add(("c", ROOT), &half(10), at(15)).is_ok());
     }
 
     #[test]
@@ -299,12 +437,13 @@ mod tests {
             let wcet = Work::from_ms(1);
             Constraint::periodic(Span::from_ms(period_ms), wcet).priority(priority)
         };
-        let low = cpu.add("low", &light(20, 1), at(0)).expect("alone");
-        let high = cpu.add("high", &light(10, 2), at(0)).expect("two");
+        let low = cpu.add(("low", ROOT), &light(20, 1), at(0)).expect("alone");
+        let high = cpu.add(("high", ROOT), &light(10, 2), at(0)).expect("two");
         cpu.remove(high, at(5));
-        cpu.add("third", &light(20, 0), at(30)).expect("two again");
+        cpu.add(("third", ROOT), &light(20, 0), at(30))
+            .expect("two again");
         cpu.remove(low, at(50));
-        cpu.add("fourth", &light(20, 3), at(40))
+        cpu.add(("fourth", ROOT), &light(20, 3), at(40))
             .expect("still taken");
         let promises = promises.lock().expect("nobody panicked");
         let bounds = promises.iter().map(|p| (p.name.as_str(), p.response_bound));
@@ -321,13 +460,14 @@ mod tests {
     #[test]
     fn a_change_is_judged_like_a_new_thread() {
         let mut cpu = edf();
-        let first = cpu.add("a", &half(10), at(0)).expect("half");
-        cpu.add("b", &half(10), at(0)).expect("the other half");
+        let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
+        cpu.add(("b", ROOT), &half(10), at(0))
+            .expect("the other half");
         assert!(cpu.replace(first, &half(20), at(1)).is_ok());
         let all = Constraint::periodic(Span::from_ms(10), Work::from_ms(9));
         assert!(cpu.replace(first, &all, at(2)).is_err());
         let nothing = Constraint::periodic(Span::ZERO, Work::from_ms(9));
-        let meaningless = cpu.add("c", &nothing, at(3));
+        let meaningless = cpu.add(("c", ROOT), &nothing, at(3));
         assert!(matches!(meaningless, Err(NotAdmitted::Meaningless(_))));
     }
 }

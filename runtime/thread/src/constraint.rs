@@ -20,6 +20,8 @@ pub struct Constraint {
     phase: Span<Ns>,
     late: Late,
     on_overrun: OnOverrun,
+    max_suspension: Span<Ns>,
+    suspensions: u32,
 }
 
 impl Constraint {
@@ -30,6 +32,8 @@ impl Constraint {
             phase: Span::ZERO,
             late: Late::default(),
             on_overrun: OnOverrun::default(),
+            max_suspension: Span::ZERO,
+            suspensions: 0,
         }
     }
 
@@ -106,6 +110,17 @@ impl Constraint {
         Constraint { on_overrun, ..self }
     }
 
+    /// Each job may wait for `most` in total, in `times` waits at most: by itself, or because a
+    /// scheduler blocks it ([`crate::tree::Scheduler::block`]). Admission counts it.
+    #[must_use]
+    pub fn suspension(self, most: Span<Ns>, times: u32) -> Constraint {
+        Constraint {
+            max_suspension: most,
+            suspensions: times,
+            ..self
+        }
+    }
+
     /// Whether anything is promised to it, so that admission has to be asked.
     pub fn has_guarantee(&self) -> bool {
         self.class.is_real_time()
@@ -118,6 +133,8 @@ impl Constraint {
         task.phase = self.phase;
         task.late = self.late;
         task.on_overrun = self.on_overrun;
+        task.max_suspension = self.max_suspension;
+        task.suspensions = self.suspensions;
         task
     }
 

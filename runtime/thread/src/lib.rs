@@ -37,19 +37,22 @@
 
 mod admission;
 mod constraint;
+mod place;
 mod registry;
 mod runtime;
 pub mod spread;
 pub mod sync;
 pub mod thread;
 mod timer;
+pub mod tree;
 mod workload;
 
 pub use admission::{NotAdmitted, Promise};
 pub use constraint::Constraint;
+pub use place::FIRST;
 pub use punctual_linux::{JobInfo, NoNextJob, OnFault};
 pub use registry::{UnknownFunction, Workloads};
-pub use runtime::{FIRST, Finished, Runtime, StartError};
+pub use runtime::{Finished, Runtime, StartError};
 pub use thread::Thread;
 pub use timer::Timer;
 pub use workload::{JobContext, Oracle, Step, Workload};

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
     Body, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput,
-    clock_rate, end_run, held_alive, measure_overheads, run, share_of_others, this_cpu,
-    undisturbed,
+    clock_rate, end_run, measure_overheads, run, share_of_others,
 };
-use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, Span, System, TaskId, ThreadId, Work};
+use punctual_model::{
+    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Work,
+};
 use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
 
-use crate::admission::{Admission, NotAdmitted, Promise, Promises};
+use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
-use crate::spread::{Board, Spread, Spreads};
-use crate::sync::Mutex;
-use crate::thread::{SpawnError, now};
+use crate::place::{Current, FIRST, Shared};
+use crate::spread::{Spread, Spreads};
 
 /// How a run starts.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Runtime {
     terms: Option<Machine>,
     real_time: bool,
     spread: Option<Spread>,
+    schedulers: Vec<Scheduler>,
+    promotions: u16,
 }
 
 /// Another CPU of a run.
@@ -105,6 +107,8 @@ pub struct Finished<T, S = NoSink> {
     /// The promises to threads with a guarantee, one per name and CPU, in the order of their first
     /// admission.
     pub promises: Vec<Promise>,
+    /// The names of the schedulers that it started with, in the order of [`Runtime::tree`].
+    pub schedulers: Vec<String>,
     /// The fate of offered work, by CPU; empty if the run spread none.
     pub spreads: Vec<Spreads>,
 }
@@ -118,6 +122,7 @@ impl<T, S> Finished<T, S> {
             tables,
             hosts,
             promises,
+            schedulers,
             spreads,
         } = self;
         let rest = Finished {
@@ -126,6 +131,7 @@ impl<T, S> Finished<T, S> {
             tables,
             hosts,
             promises,
+            schedulers,
             spreads,
         };
         (result, rest)
@@ -138,6 +144,7 @@ impl<T, S> Finished<T, S> {
             tables: self.tables,
             hosts: self.hosts,
             promises: self.promises,
+            schedulers: self.schedulers,
             spreads: self.spreads,
         }
     }
@@ -161,6 +168,8 @@ impl Runtime {
             terms: None,
             real_time: true,
             spread: None,
+            schedulers: Vec::new(),
+            promotions: 0,
         }
     }
 
@@ -233,6 +242,20 @@ impl Runtime {
         }
     }
 
+    /// The schedulers below the policies of the CPUs, as those of a file: CPU 0 is the first of the
+    /// run. Each CPU's first thread gets the root of its tree ([`crate::tree::Scheduler::root`]).
+    #[must_use]
+    pub fn tree(self, schedulers: Vec<Scheduler>) -> Runtime {
+        Runtime { schedulers, ..self }
+    }
+
+    /// How many schedulers each CPU may have at a time beside those of [`Runtime::tree`]
+    /// ([`crate::tree::Scheduler::promote`]).
+    #[must_use]
+    pub fn promotions(self, promotions: u16) -> Runtime {
+        Runtime { promotions, ..self }
+    }
+
     /// Starts the run with `first` on its first thread, and ends it when `first` returns: threads
     /// that are left are ended where they wait.
     ///
@@ -281,14 +304,19 @@ impl Runtime {
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);
         let hosts: Vec<u32> = [self.host].into_iter().chain(hosts).collect();
-        let shared = Shared::new(&policies, terms, &self).map_err(StartError::NotAdmitted)?;
-        let overhead = shared.overhead();
+        let tables = self.tables(&policies, &hosts, terms.stretch())?;
+        let shared = Shared::new(
+            (&tables, &self.schedulers),
+            &policies,
+            terms,
+            (&self.main, self.spread),
+        );
+        let shared = shared.map_err(StartError::NotAdmitted)?;
         let result = Arc::new(HostMutex::new(None));
         let mut bodies = vec![body_of(first, Arc::clone(&result))];
         let beside = core::mem::take(&mut self.beside);
         bodies.extend(beside.into_iter().map(|beside| once(beside.first)));
         let bodies = self.with_workers(bodies, &shared);
-        let tables = self.tables(&policies, &hosts, overhead);
         let cpus = tables.cpus.iter().zip(&hosts).zip(bodies);
         let cpus = cpus.map(|((tables, host), body)| cpu_input(tables, *host, sink(tables)?, body));
         let cpus = cpus.collect::<Result<_, _>>()?;
@@ -302,6 +330,7 @@ impl Runtime {
             tables,
             hosts,
             promises: shared.promises(),
+            schedulers: self.schedulers.iter().map(|s| s.name.clone()).collect(),
             spreads: shared.spreads(),
         })
     }
@@ -339,8 +368,13 @@ impl Runtime {
         }
     }
 
-    /// The tables of the shards: the first thread of each CPU, and room for more.
-    fn tables(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Tables {
+    /// The tables of the shards: the first thread of each CPU, its tree, and room for more.
+    fn tables(
+        &self,
+        policies: &[PolicyKind<Ns>],
+        hosts: &[u32],
+        overhead: Work<Ns>,
+    ) -> Result<Tables, StartError> {
         let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
             host: Some(*host),
@@ -348,23 +382,21 @@ impl Runtime {
         };
         let system = System {
             cpus: policies.iter().zip(hosts).map(cpu).collect(),
+            schedulers: self.schedulers.clone(),
             ..System::default()
         };
+        meaning(&system).map_err(StartError::NotAdmitted)?;
         let frequency = clock_rate().frequency;
         let main = self.main.in_core(overhead).in_ticks(frequency);
         let mut tables = Tables::new(&system, frequency);
         for (task, cpu) in (0..).zip(&mut tables.cpus) {
-            cpu.capacity.threads = self.pool() + 1;
-            cpu.capacity.pending = 4 * self.pool() + 64;
+            cpu.make_room(self.pool() + 1, self.promotions);
             cpu.threads.push((TaskId(task), main));
             cpu.homes.push(0);
         }
-        tables
+        Ok(tables)
     }
 }
-
-/// The name of the first thread of every CPU.
-pub const FIRST: &str = "first";
 
 /// The terms of a machine that was measured. Threads come and go: guaranteed work may come to take
 /// all of a second, so what the rest of the machine gets of it is reserved from the start.
@@ -424,123 +456,4 @@ where
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
         }
     })
-}
-
-/// State that the threads of a run share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// By CPU: tasks of different CPUs do not meet.
-    admission: Vec<Mutex<Admission>>,
-    /// The promise of each of them. Only who asks for admission writes here, one at a time, so no
-    /// thread ever waits for this lock; it is read when the run is over.
-    promises: Vec<Arc<Promises>>,
-    terms: Machine,
-    /// Where work is offered.
-    board: Option<Arc<Board>>,
-}
-
-impl Shared {
-    fn new(
-        policies: &[PolicyKind<Ns>],
-        terms: Machine,
-        runtime: &Runtime,
-    ) -> Result<Shared, NotAdmitted> {
-        let first = &runtime.main;
-        let promises: Vec<Arc<Promises>> = policies.iter().map(|_| Arc::default()).collect();
-        let of_cpu = |(policy, promises): (&PolicyKind<Ns>, &Arc<Promises>)| {
-            let mut admission = Admission::new(*policy, terms.clone(), Arc::clone(promises));
-            if first.has_guarantee() {
-                let _ = admission.add(FIRST, first, Instant::ZERO)?;
-            }
-            Ok(Mutex::new(admission))
-        };
-        let cpus = policies.iter().zip(&promises);
-        let admission = cpus.map(of_cpu).collect::<Result<_, _>>()?;
-        Ok(Shared {
-            admission,
-            promises,
-            terms,
-            board: runtime
-                .spread
-                .map(|spread| Arc::new(Board::new(spread, policies.len()))),
-        })
-    }
-
-    fn spreads(&self) -> Vec<Spreads> {
-        let board = self.board.as_ref();
-        board.map_or_else(Vec::new, |board| board.counts())
-    }
-
-    /// The promises, by CPU.
-    fn promises(&self) -> Vec<Promise> {
-        let of_cpu = |(cpu, promises): (usize, &Arc<Promises>)| {
-            let promises = promises.lock().unwrap_or_else(PoisonError::into_inner);
-            let promises = promises.iter().cloned();
-            promises
-                .map(|promise| Promise { cpu, ..promise })
-                .collect::<Vec<_>>()
-        };
-        self.promises.iter().enumerate().flat_map(of_cpu).collect()
-    }
-
-    /// The cost of the scheduler on behalf of a job, as the analysis counts it.
-    fn overhead(&self) -> Work<Ns> {
-        self.terms.stretch()
-    }
-}
-
-static CURRENT: HostMutex<Option<Arc<Shared>>> = HostMutex::new(None);
-
-/// The run of this process, while this lives.
-struct Current;
-
-impl Current {
-    fn set(shared: Arc<Shared>) -> Current {
-        *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared);
-        Current
-    }
-}
-
-impl Drop for Current {
-    fn drop(&mut self) {
-        *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// The run that the calling thread belongs to.
-pub(crate) struct Place(Arc<Shared>, usize);
-
-pub(crate) fn place() -> Option<Place> {
-    let cpu = this_cpu()?;
-    // Whoever is preempted in here may never go on, and the end of the run wants the lock.
-    undisturbed(|| {
-        let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone().map(|shared| Place(shared, cpu))
-    })
-}
-
-impl Place {
-    /// Where the calling thread offers work, and its CPU there.
-    pub(crate) fn board(&self) -> Option<(Arc<Board>, usize)> {
-        let board = self.0.board.as_ref()?;
-        Some((Arc::clone(board), self.1))
-    }
-
-    pub(crate) fn overhead(&self) -> Work<Ns> {
-        self.0.overhead()
-    }
-
-    /// Asks for admission, one at a time, at this instant.
-    pub(crate) fn ask<R>(
-        &self,
-        question: impl FnOnce(&mut Admission, Instant<Ns>) -> Result<R, NotAdmitted>,
-    ) -> Result<R, SpawnError> {
-        let admission = self.0.admission.get(self.1).ok_or(SpawnError::NoRun)?;
-        // Without the holder nobody would ever be admitted again.
-        held_alive(|| {
-            let mut admission = admission.lock().map_err(SpawnError::Busy)?;
-            let now = now().ok_or(SpawnError::NoRun)?;
-            question(&mut admission, now).map_err(SpawnError::NotAdmitted)
-        })
-    }
 }

@@ -20,7 +20,7 @@ use punctual_model::{Instant, Ns, Span};
 use punctual_policy::{every_queue_once, two_random_choices};
 
 use crate::constraint::Constraint;
-use crate::runtime::place;
+use crate::place::place;
 use crate::sync::{WaitError, after, instant};
 use crate::thread::{Builder, JoinError, SpawnError};
 

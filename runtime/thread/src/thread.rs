@@ -3,17 +3,19 @@
 use core::fmt;
 
 use punctual_analysis::Verdict;
-use punctual_linux::{Child, JobInfo, NoNextJob, OnFault, Who, job, spawn_with};
+use punctual_kern::{NodeId, Refusal};
+use punctual_linux::{Child, JobInfo, ManageError, NoNextJob, OnFault, Who, job, spawn_with};
 use punctual_model::{Instant, Ns, Span};
 
 use crate::admission::{Grant, NotAdmitted};
 use crate::constraint::Constraint;
-use crate::runtime::{Place, place};
+use crate::place::{Place, place};
 use crate::sync::{WaitError, after, instant};
 
 pub use punctual_linux::JoinError;
 
-/// Why there is no new thread, or why one goes on under its old constraint.
+/// Why something that was asked of a run was refused: a new thread, another constraint, a change of
+/// its tree. Nothing has changed then.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -27,6 +29,17 @@ pub enum SpawnError {
     Refused(punctual_kern::Refusal),
     /// Another thread that asks at the same time is in the way.
     Busy(WaitError),
+    /// The thread or the scheduler belongs to another CPU, or to a run that is over; or the thread
+    /// has ended.
+    NotHere,
+    /// A thread with a guarantee changes its home between two jobs, and one of those that would is
+    /// in the middle of a job.
+    HasJob,
+    /// The thread that would be blocked asks for admission at this moment, and others would wait
+    /// for its answer.
+    Asks,
+    /// The root of a CPU is given to its first thread, once.
+    NotItsRoot,
 }
 
 impl fmt::Display for SpawnError {
@@ -38,8 +51,22 @@ impl fmt::Display for SpawnError {
                 "the runtime has no thread left: make it for more (`Runtime::threads`)"
             ),
             SpawnError::NotAdmitted(why) => write!(f, "{why}"),
-            SpawnError::Refused(refusal) => write!(f, "the core refused: {refusal:?}"),
+            SpawnError::Refused(refusal) => write!(f, "the core refused: {refusal}"),
             SpawnError::Busy(error) => write!(f, "admission could not be asked: {error}"),
+            SpawnError::NotHere => write!(
+                f,
+                "it belongs to another CPU or to a run that is over, or has ended"
+            ),
+            SpawnError::HasJob => write!(
+                f,
+                "a thread with a guarantee changes its home between two jobs: ask again"
+            ),
+            SpawnError::Asks => {
+                write!(f, "the thread asks for admission at this moment: ask again")
+            }
+            SpawnError::NotItsRoot => {
+                write!(f, "the root of a CPU is given to its first thread, once")
+            }
         }
     }
 }
@@ -51,6 +78,26 @@ impl From<punctual_linux::SpawnError> for SpawnError {
         match error {
             punctual_linux::SpawnError::PoolIsEmpty => SpawnError::PoolIsEmpty,
             punctual_linux::SpawnError::Refused(refusal) => SpawnError::Refused(refusal),
+            _ => SpawnError::NoRun,
+        }
+    }
+}
+
+impl From<NotAdmitted> for SpawnError {
+    fn from(why: NotAdmitted) -> SpawnError {
+        match why {
+            NotAdmitted::NoScheduler(node) => SpawnError::Refused(Refusal::NoSuchNode(node)),
+            why => SpawnError::NotAdmitted(why),
+        }
+    }
+}
+
+impl From<ManageError> for SpawnError {
+    fn from(error: ManageError) -> SpawnError {
+        match error {
+            ManageError::HasJob(_) => SpawnError::HasJob,
+            ManageError::HeldAlive => SpawnError::Asks,
+            ManageError::Refused(refusal) => SpawnError::Refused(refusal),
             _ => SpawnError::NoRun,
         }
     }
@@ -100,6 +147,19 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.spawn_at(None, body)
+    }
+
+    /// As [`Builder::spawn`], in the care of a scheduler; `None`: the caller's.
+    pub(crate) fn spawn_at<T, F>(
+        self,
+        home: Option<NodeId>,
+        body: F,
+    ) -> Result<Thread<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
         let Builder {
             name,
             constraint,
@@ -107,7 +167,7 @@ impl<'a> Builder<'a> {
         } = self;
         if !constraint.has_guarantee() {
             let in_core = constraint.in_core(punctual_model::Work::ZERO);
-            let child = spawn_with(name, in_core, on_fault, body)?;
+            let child = spawn_with(name, in_core, (on_fault, home), body)?;
             return Ok(Thread {
                 child,
                 grant: None,
@@ -115,10 +175,16 @@ impl<'a> Builder<'a> {
             });
         }
         let place = place().ok_or(SpawnError::NoRun)?;
-        let grant = place.ask(|admission, now| admission.add(name, &constraint, now))?;
+        let home = home
+            .or_else(punctual_linux::home)
+            .ok_or(SpawnError::NoRun)?;
+        let grant = place.ask(|admission, now| {
+            let grant = admission.add((name, home), &constraint, now)?;
+            Ok(grant)
+        })?;
         let in_core = constraint.in_core(place.overhead());
         let granted = Granted {
-            place,
+            place: place.clone(),
             grant,
             lag: constraint.lag(),
         };
@@ -127,7 +193,12 @@ impl<'a> Builder<'a> {
             body()
         };
         // A closure that is refused is dropped, and gives the grant back.
-        let child = spawn_with(name, in_core, on_fault, body)?;
+        let child = spawn_with(name, in_core, (on_fault, Some(home)), body)?;
+        // It fails only when the run is over.
+        let _ = place.ask(|admission, _| {
+            admission.bind(grant, child.who());
+            Ok(())
+        });
         Ok(Thread {
             child,
             grant: Some(grant),
@@ -156,6 +227,22 @@ fn give_back(place: &Place, grant: Grant, lag: Span<Ns>) {
         admission.remove(grant, now.saturating_add(lag));
         Ok(())
     });
+}
+
+/// A thread as schedulers name it. It has no power over the thread by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadRef {
+    pub(crate) who: Option<Who>,
+    pub(crate) grant: Option<Grant>,
+}
+
+impl<T> From<&Thread<T>> for ThreadRef {
+    fn from(thread: &Thread<T>) -> ThreadRef {
+        ThreadRef {
+            who: thread.child.who(),
+            grant: thread.grant,
+        }
+    }
 }
 
 /// Creates a thread; see [`Builder::spawn`].
@@ -306,7 +393,7 @@ impl<T> Thread<T> {
         let overhead = match self.grant {
             Some(grant) if constraint.has_guarantee() => {
                 let place = place().ok_or(SpawnError::NoRun)?;
-                place.ask(|admission, now| admission.replace(grant, &constraint, now))?;
+                place.ask(|admission, now| Ok(admission.replace(grant, &constraint, now)?))?;
                 place.overhead()
             }
             None if !constraint.has_guarantee() => punctual_model::Work::ZERO,
@@ -352,7 +439,8 @@ pub fn wait_next_period() -> Result<JobInfo, NoNextJob> {
 /// [`SpawnError::NoRun`] outside of a runtime; as for [`spawn`] when the analysis cannot finish.
 pub fn verdict() -> Result<Verdict, SpawnError> {
     let place = place().ok_or(SpawnError::NoRun)?;
-    place.ask(|admission, _| admission.verdict().map_err(NotAdmitted::Analysis))
+    let failed = |error| SpawnError::NotAdmitted(NotAdmitted::Analysis(error));
+    place.ask(|admission, _| admission.verdict().map_err(failed))
 }
 
 /// The job that the calling thread works on; `None` on no thread of a run.

@@ -140,6 +140,12 @@ impl<P: Policy> Tree<P> {
         }
     }
 
+    /// The scheduler that has a thread in its care; `None` for a thread that never was. O(1).
+    pub fn home(&self, thread: ThreadId) -> Option<NodeId> {
+        let at = self.places.get(thread.index())?.home;
+        Some(self.nodes.get(usize::from(at))?.id(at))
+    }
+
     fn place(&self, thread: ThreadId) -> Result<Place, Refusal> {
         let place = self.places.get(thread.index());
         place.copied().ok_or(Refusal::StaleThread(thread))

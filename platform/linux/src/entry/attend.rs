@@ -1,10 +1,10 @@
 //! What the platform does with an entry beside deciding: threads are born, and woken in company.
 
-use punctual_kern::{Decision, Event, Policy, Sink};
-use punctual_model::Instant;
+use punctual_kern::{Decision, Event, NodeId, Policy, Request, Sink};
+use punctual_model::{Instant, ThreadId};
 
 use crate::entry::cpu::Core;
-use crate::record::per_cpu::PerCpu;
+use crate::record::per_cpu::{PerCpu, Standing};
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// After an event: gives a thread that was created its record, and wakes those that the event
@@ -16,7 +16,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         event: Event,
         mut decision: Decision,
     ) -> Decision {
-        if let Event::Create(_) = event
+        if creates(&event)
             && decision.refused.is_none()
             && let Some(id) = self.shard.last_created()
             && let Some(light) = host.pool.bind(id)
@@ -36,4 +36,23 @@ impl<P: Policy, S: Sink> Core<P, S> {
         decision.refused = refused;
         decision
     }
+
+    /// Where a thread stands in the tree of this CPU.
+    pub(crate) fn standing(&self, thread: ThreadId) -> Standing {
+        let light = self.threads.get(thread.index());
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        let light = light.and_then(|light| unsafe { light.as_ref() });
+        Standing {
+            home: self.shard.tree().home(thread).unwrap_or(NodeId::ROOT),
+            has_job: self.shard.job(thread).is_some(),
+            is_held_alive: light.is_some_and(|l| l.id() == thread && l.is_held_alive()),
+            promoted: self.shard.last_promoted(),
+        }
+    }
+}
+
+fn creates(event: &Event) -> bool {
+    let managed = |request: &Request| matches!(request, Request::Create { .. });
+    matches!(event, Event::Create(_))
+        || matches!(event, Event::Manage { request, .. } if managed(request))
 }

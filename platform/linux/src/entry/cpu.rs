@@ -24,7 +24,7 @@ use crate::entry::switch::{running_group, switch_here};
 use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
 use crate::record::input::RunOptions;
 use crate::record::light::Light;
-use crate::record::per_cpu::{ByPolicy, PerCpu, Reason};
+use crate::record::per_cpu::{ByPolicy, PerCpu, Reason, Standing};
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -316,7 +316,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             host.limits.look
         };
         let next = due.min(now.saturating_add(look));
-        arm_for(host, runs, next, now);
+        host.arm_for(runs, next, now);
         self.open_fast_path(host, now);
         light
     }
@@ -523,7 +523,18 @@ pub(crate) const fn by_policy<P: Policy, S: Sink>() -> ByPolicy {
         enter: enter::<P, S>,
         give_way: give_way::<P, S>,
         goes_before: goes_before::<P, S>,
+        standing: standing::<P, S>,
     }
+}
+
+/// Where a thread stands.
+///
+/// # Safety
+/// As for [`decide`].
+unsafe fn standing<P: Policy, S: Sink>(host: *const PerCpu, thread: ThreadId) -> Standing {
+    let cpu = host.cast::<Cpu<P, S>>();
+    // SAFETY: as in `decide`.
+    unsafe { (*(*cpu).core.get()).standing(thread) }
 }
 
 /// Whether thread `a` goes before `b` on this CPU.
@@ -567,18 +578,6 @@ pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(
     // SAFETY: as in `decide`.
     let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
     core.slept(host, from, to);
-}
-
-/// Sees to it that the next entry of the CPU comes at `due` while `light` runs.
-#[inline]
-fn arm_for(host: &PerCpu, light: &Light, due: Instant, now: Instant) {
-    match light.promise.load(Ordering::Relaxed) {
-        0 => host.arm(due, now),
-        promise => {
-            light.due.store(due.ticks(), Ordering::Relaxed);
-            host.arm_behind(due, Span::from_ticks(promise), now);
-        }
-    }
 }
 
 /// The ceiling of the running thread, if it has changed since the core was told.

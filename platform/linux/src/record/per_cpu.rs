@@ -11,7 +11,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use punctual_kern::Event;
+use punctual_kern::{Event, NodeId};
 use punctual_linux_io::Ring;
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
@@ -78,6 +78,21 @@ pub(crate) struct ByPolicy {
     pub(crate) give_way: unsafe fn(host: *const PerCpu),
     /// Whether thread `a` goes before thread `b`.
     pub(crate) goes_before: unsafe fn(host: *const PerCpu, a: ThreadId, b: ThreadId) -> bool,
+    /// Where a thread stands in the tree, and what was promoted last.
+    pub(crate) standing: unsafe fn(host: *const PerCpu, thread: ThreadId) -> Standing,
+}
+
+/// Where a thread stands in the tree of its CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// The scheduler that has it in its care.
+    pub(crate) home: NodeId,
+    /// Whether it has a job that is not done.
+    pub(crate) has_job: bool,
+    /// Whether others wait for what it is doing.
+    pub(crate) is_held_alive: bool,
+    /// The scheduler that was promoted last on this CPU, whoever asked for it.
+    pub(crate) promoted: Option<NodeId>,
 }
 
 /// One CPU. The gate comes first: assembly reaches it through the address of the whole.
@@ -273,6 +288,18 @@ impl PerCpu {
         let armed = self.armed.get();
         if !armed.is_some_and(|armed| armed <= due && armed > now) {
             self.set_timer(due);
+        }
+    }
+
+    /// Sees to it that the next entry comes at `due` while `light` runs.
+    #[inline]
+    pub(crate) fn arm_for(&self, light: &Light, due: Instant, now: Instant) {
+        match light.promise.load(Ordering::Relaxed) {
+            0 => self.arm(due, now),
+            promise => {
+                light.due.store(due.ticks(), Ordering::Relaxed);
+                self.arm_behind(due, Span::from_ticks(promise), now);
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
-use punctual_kern::{Constraint, Event};
+use punctual_kern::{Constraint, Event, NodeId, Request};
 
 use crate::entry::request::{enter, open_gate, promise};
 use crate::record::body::{StopJob, describe};
@@ -26,6 +26,7 @@ use crate::record::light::{Light, Phase};
 use crate::record::outcome::Panic;
 use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Kind, OnFault, Pooled, Stage, discard};
+use crate::run::manage::home_of;
 use crate::run::tls_reset;
 use punctual_linux_io::undisturbed;
 
@@ -41,11 +42,11 @@ pub enum SpawnError {
     Refused(punctual_kern::Refusal),
 }
 
-/// Creates a thread in the name of the running one, whose closure is put into the room by `put`.
-/// Gate: open before and after. O(log n).
+/// Creates a thread in the care of `home` (`None`: of whose care the running thread is in), whose
+/// closure is put into the room by `put`. Gate: open before and after. O(log n).
 pub(crate) fn create(
     light: &Light,
-    name: &str,
+    (name, home): (&str, Option<NodeId>),
     mut constraint: Constraint,
     put: impl FnOnce(&Pooled),
 ) -> Result<(*const Light, u64), SpawnError> {
@@ -73,7 +74,8 @@ pub(crate) fn create(
     constraint.order = constraint.order.saturating_add(host.pool.created.get());
     host.pool.created.set(host.pool.created.get() + 1);
     host.pool.spawning.set(child);
-    let refused = enter(light, Event::Create(constraint));
+    let home = home.unwrap_or_else(|| home_of(light));
+    let refused = enter(light, creation(home, constraint));
     if light.quit.get() {
         return Err(SpawnError::NoRun);
     }
@@ -88,6 +90,17 @@ pub(crate) fn create(
     host.pool.put(child);
     open_gate(host);
     Err(SpawnError::Refused(reason))
+}
+
+/// A platform creates threads in the name of the root: it is the root's pool that they come from.
+fn creation(home: NodeId, constraint: Constraint) -> Event {
+    match home {
+        NodeId::ROOT => Event::Create(constraint),
+        home => Event::Manage {
+            by: NodeId::ROOT,
+            request: Request::Create { home, constraint },
+        },
+    }
 }
 
 /// The life of a record of the pool. Gate: closed on entry and on return, and the run is over then.

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use punctual_kern::{Constraint, Event};
+use punctual_kern::{Constraint, Event, NodeId};
 use punctual_model::{Instant, Ns, ThreadId};
 
 use crate::entry::request::{enter, open_gate};
@@ -63,8 +63,8 @@ pub enum JoinError {
 }
 
 /// Creates a thread that executes `body` under a constraint in nanoseconds, whose phase counts from
-/// now. Nothing is asked of the analysis here. O(log n), without a system call; without allocation
-/// unless `body` or its result takes more than 256 bytes.
+/// now, in the care of the caller's scheduler. Nothing is asked of the analysis here. O(log n),
+/// without a system call; without allocation unless `body` or its result takes more than 256 bytes.
 ///
 /// # Errors
 /// See [`SpawnError`].
@@ -73,17 +73,18 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn_with(name, constraint, OnFault::EndThread, body)
+    spawn_with(name, constraint, (OnFault::EndThread, None), body)
 }
 
-/// As [`spawn`], with a rule for what happens when the thread panics.
+/// As [`spawn`], with a rule for what happens when the thread panics, in the care of a scheduler
+/// (`None`: the caller's). Nobody asks here whether the caller may name it.
 ///
 /// # Errors
 /// See [`SpawnError`].
 pub fn spawn_with<T, F>(
     name: &str,
     constraint: Constraint<Ns>,
-    on_fault: OnFault,
+    (on_fault, scheduler): (OnFault, Option<NodeId>),
     body: F,
 ) -> Result<Child<T>, SpawnError>
 where
@@ -109,7 +110,7 @@ where
             unsafe { pooled.room.put(body) };
         }
     };
-    let created = create(light, name, constraint, put);
+    let created = create(light, (name, scheduler), constraint, put);
     let (light, generation) = created?;
     Ok(Child {
         light,

@@ -1,6 +1,7 @@
 //! Threads of this CPU, as those that share a monitor know them.
 
 use punctual_kern::Event;
+use punctual_model::ThreadId;
 
 use crate::entry::request::{enter, open_gate};
 use crate::record::light::Light;
@@ -59,6 +60,21 @@ impl Who {
             open_gate(host);
         }
         light.is_some()
+    }
+
+    /// Its id in the core; `None` when it has ended, or is on another CPU.
+    pub fn id(self) -> Option<ThreadId> {
+        let me = current_light()?;
+        // SAFETY: the host outlives its threads; only its cells and atomics are used.
+        let host = unsafe { &*me.host() };
+        if host.gate.is_closed() {
+            return None;
+        }
+        host.gate.close();
+        let light = self.light(host).filter(|light| !light.pooled.is_over());
+        let id = light.map(Light::id);
+        open_gate(host);
+        id
     }
 
     /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.

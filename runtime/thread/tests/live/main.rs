@@ -12,4 +12,5 @@ mod spread;
 mod storm;
 mod sync;
 mod threads;
+mod tree;
 mod two_cpus;

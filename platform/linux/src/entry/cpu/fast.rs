@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 use punctual_kern::{Decision, Event, FastOutcome, JobStamp, Next, Policy, Sink};
 use punctual_model::Instant;
 
-use super::{Core, arm_for};
+use super::Core;
 use crate::record::light::{Light, NOTHING};
 use crate::record::per_cpu::PerCpu;
 
@@ -46,7 +46,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         {
             self.publish_as(light, stamp);
             let due = arm.map_or(self.fast_until, |at| at.min(self.fast_until));
-            arm_for(host, light, due, now);
+            host.arm_for(light, due, now);
             return Some(chosen);
         }
         Some(self.conclude_slowly(host, now, next, arm))

@@ -1,0 +1,102 @@
+//! Requests about the tree of a CPU, in a scheduler's name.
+//!
+//! The platform vouches to the core for the scheduler that asks ([`punctual_kern::Event::Manage`]),
+//! and believes its caller: which scheduler a program may name is the business of the runtime.
+
+use punctual_kern::{Event, NodeId, Refusal, Request};
+use punctual_model::ThreadId;
+
+use crate::entry::request::{enter, open_gate};
+use crate::record::light::Light;
+use crate::record::local::current_light;
+use crate::record::per_cpu::Standing;
+
+/// Why a request about the tree was not done; nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ManageError {
+    /// The caller is on no light thread of a run, or the run is over.
+    NoRun,
+    /// This thread is in the middle of a job.
+    HasJob(ThreadId),
+    /// The thread that would be blocked is held alive ([`crate::held_alive`]): others wait for it.
+    HeldAlive,
+    /// The core refused.
+    Refused(Refusal),
+}
+
+/// Has the core of the caller's CPU do what `by` asks for, provided that none of the threads in
+/// `rest` has a job that is not done. The scheduler that was made, if that was asked. A scheduling
+/// point. O(`rest`), beside what the core needs.
+///
+/// # Errors
+/// See [`ManageError`].
+pub fn manage(
+    by: NodeId,
+    request: Request,
+    rest: &[ThreadId],
+) -> Result<Option<NodeId>, ManageError> {
+    let me = current_light().ok_or(ManageError::NoRun)?;
+    // SAFETY: the host outlives its threads; only its cells and atomics are used.
+    let host = unsafe { &*me.host() };
+    if me.quit.get() || host.gate.is_closed() {
+        return Err(ManageError::NoRun);
+    }
+    host.gate.close();
+    if let Err(error) = is_ready_for(me, &request, rest) {
+        open_gate(host);
+        return Err(error);
+    }
+    let refused = enter(me, Event::Manage { by, request });
+    if me.quit.get() {
+        return Err(ManageError::NoRun);
+    }
+    let reason = me.refused.get().filter(|_| refused);
+    let made = match request {
+        Request::Promote(_) => standing(me, me.id()).promoted,
+        _ => None,
+    };
+    open_gate(host);
+    reason.map_or(Ok(made), |reason| Err(ManageError::Refused(reason)))
+}
+
+/// Gate closed.
+fn is_ready_for(me: &Light, request: &Request, rest: &[ThreadId]) -> Result<(), ManageError> {
+    if let Some(busy) = rest.iter().find(|thread| standing(me, **thread).has_job) {
+        return Err(ManageError::HasJob(*busy));
+    }
+    match *request {
+        Request::Block { thread, .. } if standing(me, thread).is_held_alive => {
+            Err(ManageError::HeldAlive)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The scheduler that has the calling thread in its care; `None` on no light thread of a run.
+pub fn home() -> Option<NodeId> {
+    let me = current_light()?;
+    // SAFETY: the host outlives its threads; only its cells and atomics are used.
+    let host = unsafe { &*me.host() };
+    if me.quit.get() || host.gate.is_closed() {
+        return None;
+    }
+    host.gate.close();
+    let home = home_of(me);
+    open_gate(host);
+    Some(home)
+}
+
+/// The scheduler that has the running thread in its care. Gate closed.
+pub(crate) fn home_of(me: &Light) -> NodeId {
+    standing(me, me.id()).home
+}
+
+/// Gate closed.
+fn standing(me: &Light, thread: ThreadId) -> Standing {
+    let host = me.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let standing = unsafe { (*host).by_policy.standing };
+    // SAFETY: gate closed (the caller), and no reference into the core is alive.
+    unsafe { standing(host, thread) }
+}

@@ -1,0 +1,352 @@
+//! Changes of a running tree: schedulers come and go, threads change their home.
+//!
+//! # Why each is safe at the instant at which it is asked
+//! * *A scheduler joins.* A server that nobody has woken is in the state in which it was made, and
+//!   its periods count from the start of the run. So it is as if it had been there from the start,
+//!   without work. The tests hold for first arrivals at any instant.
+//! * *A thread changes its home* between two jobs: it leaves the old one and joins the new one. Its
+//!   demand at the old home counts there until its zero-lag instant has passed.
+//! * *A scheduler leaves*: its threads change their home. Its budget counts until its period, and
+//!   the lag of each of its threads, has passed.
+
+use punctual_kern::NodeId;
+use punctual_linux::Who;
+use punctual_model::{CpuId, Instant, Ns, Scheduler, SchedulerId, Span, Supply};
+
+use super::{Admission, Grant, NotAdmitted, Owner, State, judge, simple, small, task_name};
+
+/// A scheduler of the system, as the core knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    node: NodeId,
+    /// As its parent named it.
+    name: String,
+    /// From when on it is nobody's; `None`: it lives.
+    until: Option<Instant<Ns>>,
+}
+
+/// A change that was judged, until the core has done it.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    changed: State,
+    verdict: punctual_analysis::Verdict,
+    /// The threads with a guarantee that move, which must be between their jobs. One that is being
+    /// created is not known yet.
+    pub(crate) threads: Vec<Option<Who>>,
+}
+
+impl Moved {
+    /// A change that moves nobody.
+    pub(super) fn staying(changed: State, verdict: punctual_analysis::Verdict) -> Moved {
+        Moved {
+            changed,
+            verdict,
+            threads: Vec::new(),
+        }
+    }
+}
+
+impl Admission {
+    /// The tree that a CPU starts with: each scheduler behind its place in the core and that of its
+    /// parent, parents first.
+    pub(crate) fn plant(
+        &mut self,
+        tree: impl Iterator<Item = (NodeId, NodeId, Scheduler)>,
+    ) -> Result<(), NotAdmitted> {
+        for (node, parent, scheduler) in tree {
+            let name = scheduler.name.clone();
+            self.state.grow(parent, (node, name), scheduler)?;
+        }
+        if !self.state.branches.is_empty() {
+            let _ = self.state.judge()?;
+        }
+        Ok(())
+    }
+
+    /// The scheduler of this name in the subtree of `above`.
+    pub(crate) fn named(&self, above: NodeId, name: &str) -> Result<NodeId, NotAdmitted> {
+        let below = self.state.below(self.state.place_of(above)?);
+        let mut branches = self.state.branches.iter().zip(below);
+        let found = branches.find(|(branch, below)| {
+            *below && branch.until.is_none() && branch.name == name && branch.node != above
+        });
+        found.map_or(Err(NotAdmitted::NoScheduler(above)), |(branch, _)| {
+            Ok(branch.node)
+        })
+    }
+
+    /// A scheduler joins below `parent`, if `promote` makes it in the core.
+    pub(crate) fn promote<E: From<NotAdmitted>>(
+        &mut self,
+        parent: NodeId,
+        (name, terms): (&str, Scheduler),
+        now: Instant<Ns>,
+        promote: impl FnOnce() -> Result<NodeId, E>,
+    ) -> Result<NodeId, E> {
+        self.forget_until(now);
+        let mut changed = self.state.clone();
+        let name_there = match self.state.is_name_taken(name) {
+            true => task_name(name, self.number()),
+            false => simple(name),
+        };
+        let scheduler = Scheduler {
+            name: name_there,
+            ..terms
+        };
+        // The core names it once it is there.
+        changed.grow(parent, (NodeId::ROOT, name.to_owned()), scheduler)?;
+        let verdict = changed.judge()?;
+        let node = promote()?;
+        if let Some(branch) = changed.branches.last_mut() {
+            branch.node = node;
+        }
+        self.take(changed, &verdict);
+        Ok(node)
+    }
+
+    /// Judges that `by` has a thread with a guarantee go to `home`: down to a child, or back to
+    /// itself. `None`: it has no such power, and the core will say so.
+    pub(crate) fn moves(
+        &mut self,
+        grant: Grant,
+        (by, home): (NodeId, NodeId),
+        now: Instant<Ns>,
+    ) -> Result<Option<Moved>, NotAdmitted> {
+        self.forget_until(now);
+        let place = self.state.granted(grant)?;
+        let (by, to) = (self.state.place_of(by)?, self.state.place_of(home)?);
+        let from = self.state.system.tasks[place].scheduler;
+        let is_lawful = match by == to {
+            true => from != by && self.state.is_below(from, by),
+            false => from == by && to.is_some_and(|to| self.state.parent(to) == by),
+        };
+        if !is_lawful {
+            return Ok(None);
+        }
+        self.moved(&[place], to, now, |_| {}).map(Some)
+    }
+
+    /// Judges that a scheduler and those below it leave by the will of `by`: their threads go to
+    /// its parent. `None`: as for [`Admission::moves`].
+    pub(crate) fn leaves(
+        &mut self,
+        (by, node): (NodeId, NodeId),
+        now: Instant<Ns>,
+    ) -> Result<Option<Moved>, NotAdmitted> {
+        self.forget_until(now);
+        let (by, top) = (self.state.place_of(by)?, self.state.place_of(node)?);
+        let Some(id) = top.filter(|_| top != by && self.state.is_below(top, by)) else {
+            return Ok(None);
+        };
+        let to = self.state.parent(id);
+        let below = self.state.below(top);
+        let lives = |place: &usize| {
+            let owner = &self.state.owners[*place];
+            let home = self.state.system.tasks[*place].scheduler;
+            owner.until.is_none() && home.is_some_and(|home| below[home.index()])
+        };
+        let places: Vec<usize> = (0..self.state.owners.len()).filter(lives).collect();
+        self.moved(&places, to, now, |changed| {
+            let lags = places.iter().map(|place| changed.owners[*place].lag);
+            let longest = lags.max().unwrap_or_default();
+            for (place, _) in (0..).zip(&below).filter(|(_, below)| **below) {
+                let period = match &changed.system.schedulers[place].supply {
+                    Supply::Server(server) => server.period,
+                    Supply::Shared | Supply::Slots(_) => Span::ZERO,
+                };
+                let until = now.saturating_add(longest.max(period));
+                changed.branches[place].until = Some(until);
+            }
+        })
+        .map(Some)
+    }
+
+    /// Threads at these places go to a home, and `also` happens with it.
+    fn moved(
+        &mut self,
+        places: &[usize],
+        to: Option<SchedulerId>,
+        now: Instant<Ns>,
+        also: impl FnOnce(&mut State),
+    ) -> Result<Moved, NotAdmitted> {
+        let mut changed = self.state.clone();
+        let mut threads = Vec::new();
+        for &place in places {
+            let number = self.number();
+            let mut owner = changed.owners[place].clone();
+            let mut task = changed.system.tasks[place].clone();
+            threads.push(owner.thread);
+            task.name = task_name(&owner.name, number);
+            task.scheduler = to;
+            owner.blocked.clear();
+            let left = &mut changed.owners[place];
+            left.grant = None;
+            left.until = Some(now.saturating_add(owner.lag));
+            changed.owners.push(owner);
+            changed.system.tasks.push(task);
+        }
+        also(&mut changed);
+        match changed.judge() {
+            Ok(verdict) => Ok(Moved {
+                changed,
+                verdict,
+                threads,
+            }),
+            Err(NotAdmitted::Refused(verdict)) => Err(changed.why_not(verdict)),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Whether a scheduler may have this thread wait for that long: as long and as often as it has
+    /// declared. Each wait counts until no job that it was in can be there any more. Returns what
+    /// [`Admission::spare`] takes back.
+    pub(crate) fn suspends(
+        &mut self,
+        grant: Grant,
+        most: Option<Span<Ns>>,
+        now: Instant<Ns>,
+    ) -> Result<Instant<Ns>, NotAdmitted> {
+        self.forget_until(now);
+        let place = self.state.granted(grant)?;
+        let task = &self.state.system.tasks[place];
+        let owner = &mut self.state.owners[place];
+        owner
+            .blocked
+            .retain(|(counts_until, _)| *counts_until > now);
+        let so_far = owner.blocked.iter().map(|(_, span)| *span);
+        let all = so_far.fold(most.unwrap_or(Span::MAX), Span::saturating_add);
+        let times = u32::try_from(owner.blocked.len() + 1).unwrap_or(u32::MAX);
+        if all > task.max_suspension || times > task.suspensions {
+            return Err(NotAdmitted::Undeclared(format!(
+                "`{}` has a guarantee, and its jobs wait for {} in {} waits at most",
+                owner.name,
+                task.max_suspension.readable(),
+                task.suspensions
+            )));
+        }
+        let until = now.saturating_add(all).saturating_add(owner.lag);
+        owner.blocked.push((until, most.unwrap_or_default()));
+        Ok(until)
+    }
+
+    /// The wait that counts until then did not come about.
+    pub(crate) fn spare(&mut self, grant: Grant, until: Instant<Ns>) {
+        if let Some(place) = self.state.place(grant) {
+            let blocked = &mut self.state.owners[place].blocked;
+            blocked.retain(|(counts_until, _)| *counts_until != until);
+        }
+    }
+
+    /// The core has done it.
+    pub(crate) fn accept(&mut self, moved: Option<Moved>) {
+        debug_assert!(moved.is_some(), "the core and admission know the same tree");
+        if let Some(moved) = moved {
+            self.take(moved.changed, &moved.verdict);
+        }
+    }
+}
+
+impl State {
+    /// The place of a scheduler that lives; `None`: the CPU's own.
+    pub(super) fn place_of(&self, node: NodeId) -> Result<Option<SchedulerId>, NotAdmitted> {
+        if node == NodeId::ROOT {
+            return Ok(None);
+        }
+        let is_it = |branch: &Branch| branch.node == node && branch.until.is_none();
+        let place = self.branches.iter().position(is_it);
+        let place = place.ok_or(NotAdmitted::NoScheduler(node))?;
+        Ok(Some(SchedulerId(small(place))))
+    }
+
+    fn grow(
+        &mut self,
+        parent: NodeId,
+        (node, name): (NodeId, String),
+        scheduler: Scheduler,
+    ) -> Result<(), NotAdmitted> {
+        let parent = self.place_of(parent)?;
+        self.system.schedulers.push(Scheduler {
+            cpu: CpuId(0),
+            parent,
+            // The core holds it to its quota; here stand others than its threads, too.
+            quota: None,
+            ..scheduler
+        });
+        self.branches.push(Branch {
+            node,
+            name,
+            until: None,
+        });
+        Ok(())
+    }
+
+    fn is_name_taken(&self, name: &str) -> bool {
+        let name = simple(name);
+        let mut schedulers = self.system.schedulers.iter();
+        name.is_empty() || schedulers.any(|scheduler| scheduler.name == name)
+    }
+
+    pub(super) fn parent(&self, id: SchedulerId) -> Option<SchedulerId> {
+        self.system.schedulers[id.index()].parent
+    }
+
+    /// Whether a scheduler is `top` or below it.
+    fn is_below(&self, id: Option<SchedulerId>, top: Option<SchedulerId>) -> bool {
+        top.is_none() || core::iter::successors(id, |id| self.parent(*id)).any(|id| Some(id) == top)
+    }
+
+    /// For each scheduler, whether it is `top` or below it.
+    pub(super) fn below(&self, top: Option<SchedulerId>) -> Vec<bool> {
+        let places = 0..self.system.schedulers.len();
+        let ids = places.map(|place| Some(SchedulerId(small(place))));
+        ids.map(|id| self.is_below(id, top)).collect()
+    }
+
+    /// Takes what is over out of the system: nobody has it as a home or parent any more.
+    pub(super) fn forget_branches(&mut self, now: Instant<Ns>) {
+        while let Some(place) = self.unused_branch(now) {
+            let _ = self.branches.remove(place);
+            let _ = self.system.schedulers.remove(place);
+            let closer = |id: &mut SchedulerId| {
+                if id.index() > place {
+                    id.0 -= 1;
+                }
+            };
+            let parents = self.system.schedulers.iter_mut().map(|s| &mut s.parent);
+            let homes = self.system.tasks.iter_mut().map(|t| &mut t.scheduler);
+            parents.chain(homes).flatten().for_each(closer);
+        }
+    }
+
+    /// A scheduler that is over, and nobody's home or parent.
+    fn unused_branch(&self, now: Instant<Ns>) -> Option<usize> {
+        let names = |place: usize| {
+            let parents = self.system.schedulers.iter().map(|s| s.parent);
+            let homes = self.system.tasks.iter().map(|t| t.scheduler);
+            parents.chain(homes).flatten().any(|id| id.index() == place)
+        };
+        let over = |place: &usize| self.branches[*place].until.is_some_and(|at| at <= now);
+        let mut places = (0..self.branches.len()).filter(over);
+        places.find(|place| !names(*place))
+    }
+
+    /// Refused: because of what comes, or because what was counts for a while, too.
+    fn why_not(&self, refused: Box<punctual_analysis::Verdict>) -> NotAdmitted {
+        let mut after = self.clone();
+        let gone = |owner: &Owner| owner.grant.is_none();
+        while let Some(place) = after.owners.iter().position(gone) {
+            let _ = after.owners.remove(place);
+            let _ = after.system.tasks.remove(place);
+        }
+        after.forget_branches(Instant::MAX);
+        match judge(&after.judged()) {
+            Ok(_) => NotAdmitted::NoSafeInstant(
+                "until the lag of what moves is zero it counts at both homes, and both together \
+                 are not admitted"
+                    .to_owned(),
+            ),
+            Err(NotAdmitted::Refused(verdict)) => NotAdmitted::Refused(verdict),
+            Err(_) => NotAdmitted::Refused(refused),
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The tree of a running CPU: schedulers are made, moved, funded and taken away.
+//!
+//! A [`Scheduler`] is a handle, and to hold it is the authority over its subtree. Nobody can make
+//! one from numbers: a CPU's first thread takes the root ([`Scheduler::root`]), and each further
+//! one comes from a handle above it. Its power ends at its own subtree. Each change of the tree is
+//! admitted first, by the same function as a file ([note 0037]).
+//!
+//! ```no_run
+//! use punctual_model::{PolicyKind, ServerKind, Span, Work};
+//! use punctual_thread::tree::{Scheduler, Terms};
+//! use punctual_thread::{Constraint, Runtime, thread};
+//!
+//! let runtime = Runtime::on(1, PolicyKind::FixedPriority { preemptive: true }).promotions(4);
+//! let finished = runtime.start(|| {
+//!     let root = Scheduler::root()?;
+//!     let two_in_ten = (Work::from_ms(2), Span::from_ms(10));
+//!     let terms = Terms::server(ServerKind::Deferrable, two_in_ten).priority(3);
+//!     let net = root.promote("net", terms)?;
+//!     let every = Constraint::periodic(Span::from_ms(40), Work::from_ms(1)).priority(1);
+//!     let receive = net.spawn("receive", every, || while thread::wait_next_period().is_ok() {})?;
+//!     thread::sleep(Span::from_ms(400));
+//!     receive.cancel();
+//!     Ok::<(), thread::SpawnError>(())
+//! })?;
+//! # Ok::<(), punctual_thread::StartError>(())
+//! ```
+//!
+//! [note 0037]: ../../../doc/design/0037-the-tree-for-programs.md
+
+use punctual_kern::{Grant, NodeId, NodeTerms, Request};
+use punctual_linux::{Who, clock_rate, manage};
+use punctual_model::{
+    CpuId, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, ThreadId, Trust, Work,
+};
+
+use crate::constraint::Constraint;
+use crate::place::{Place, place};
+use crate::sync::after;
+use crate::thread::{Builder, SpawnError, Thread, ThreadRef};
+
+/// A scheduler of the tree of one CPU, and the authority over its subtree. A copy of the handle
+/// gives that authority to somebody else. It ends with the scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scheduler(At);
+
+/// A scheduler that budget may be lent to, and nothing else: siblings give each other this.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recipient(At);
+
+/// A scheduler of one CPU of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct At {
+    run: u64,
+    cpu: usize,
+    node: NodeId,
+}
+
+/// The terms on which a scheduler joins a tree. It orders its threads and children by fixed
+/// priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    server: Option<Server<Ns>>,
+    priority: Priority,
+    quota: Option<u32>,
+}
+
+impl Terms {
+    /// A budget in every period.
+    pub fn server(kind: ServerKind, (budget, period): (Work<Ns>, Span<Ns>)) -> Terms {
+        Terms {
+            server: Some(Server {
+                kind,
+                budget,
+                period,
+            }),
+            ..Terms::shared()
+        }
+    }
+
+    /// No budget of its own: it runs when it is the most urgent child of its parent.
+    pub fn shared() -> Terms {
+        Terms {
+            server: None,
+            priority: Priority::LOWEST,
+            quota: None,
+        }
+    }
+
+    /// Urgency among what its parent orders; a larger number is more urgent.
+    #[must_use]
+    pub fn priority(self, number: u32) -> Terms {
+        Terms {
+            priority: Priority::new(number),
+            ..self
+        }
+    }
+
+    /// Most threads of its subtree at any one time.
+    #[must_use]
+    pub fn quota(self, threads: u32) -> Terms {
+        Terms {
+            quota: Some(threads),
+            ..self
+        }
+    }
+
+    fn in_model(self, name: &str) -> punctual_model::Scheduler {
+        punctual_model::Scheduler {
+            name: name.to_owned(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: PolicyKind::FixedPriority { preemptive: true },
+            priority: self.priority,
+            supply: self.server.map_or(Supply::Shared, Supply::Server),
+            trust: Trust::Inline,
+            quota: self.quota,
+        }
+    }
+
+    fn in_core(self) -> NodeTerms {
+        let frequency = clock_rate().frequency;
+        let server = self.server.map(|server| server.in_ticks(frequency));
+        NodeTerms {
+            supply: server.map_or(Grant::Shared, Grant::Server),
+            priority: self.priority,
+            order: u32::MAX,
+            trust: Trust::Inline,
+            quota: self.quota,
+        }
+    }
+}
+
+/// How a scheduler has a thread wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    exclusive: bool,
+    most: Option<Span<Ns>>,
+}
+
+impl Wait {
+    /// Until somebody wakes it.
+    pub const fn until_woken() -> Wait {
+        Wait {
+            exclusive: false,
+            most: None,
+        }
+    }
+
+    /// Until somebody wakes it, for `most` at most.
+    pub const fn within(most: Span<Ns>) -> Wait {
+        Wait {
+            exclusive: false,
+            most: Some(most),
+        }
+    }
+
+    /// Only the scheduler that asks and those above it may wake the thread.
+    #[must_use]
+    pub const fn exclusive(self) -> Wait {
+        Wait {
+            exclusive: true,
+            ..self
+        }
+    }
+}
+
+impl Scheduler {
+    /// The root of the caller's CPU: its own policy, with authority over the whole tree. Its first
+    /// thread gets it, once.
+    ///
+    /// # Errors
+    /// [`SpawnError::NotItsRoot`] for anybody else and for a second call; [`SpawnError::NoRun`].
+    pub fn root() -> Result<Scheduler, SpawnError> {
+        let place = place().ok_or(SpawnError::NoRun)?;
+        let caller = Who::this().and_then(Who::id);
+        if caller != Some(ThreadId::new(0, 0)) || !place.give_root() {
+            return Err(SpawnError::NotItsRoot);
+        }
+        Ok(Scheduler(At::new(&place, NodeId::ROOT)))
+    }
+
+    /// The scheduler of this name below, however deep it is.
+    ///
+    /// # Errors
+    /// [`SpawnError::Refused`] when there is none; [`SpawnError::NotHere`].
+    pub fn child(&self, name: &str) -> Result<Scheduler, SpawnError> {
+        let place = self.0.place()?;
+        let node = place.ask(|admission, _| Ok(admission.named(self.0.node, name)?))?;
+        Ok(Scheduler(At::new(&place, node)))
+    }
+
+    /// Creates a thread in the care of this scheduler, admitted on its supply; see
+    /// [`Builder::spawn`]. The runtime creates it in the name of the root, and the quotas of this
+    /// scheduler and of those above it answer.
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    pub fn spawn<T, F>(
+        &self,
+        name: &str,
+        constraint: Constraint,
+        body: F,
+    ) -> Result<Thread<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.create(Builder::new(name, constraint), body)
+    }
+
+    /// As [`Scheduler::spawn`], with everything that a builder says.
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    pub fn create<T, F>(&self, builder: Builder<'_>, body: F) -> Result<Thread<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let _ = self.0.place()?;
+        builder.spawn_at(Some(self.0.node), body)
+    }
+
+    /// A new scheduler below this one, if everybody stays on time beside what its server may take.
+    /// Its name is for [`Scheduler::child`] and for verdicts.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; [`punctual_kern::Refusal::NoNodeLeft`] when there is no room
+    /// ([`crate::Runtime::promotions`]).
+    pub fn promote(&self, name: &str, terms: Terms) -> Result<Scheduler, SpawnError> {
+        let place = self.0.place()?;
+        let by = self.0.node;
+        let node = place.ask(|admission, now| {
+            admission.promote(by, (name, terms.in_model(name)), now, || {
+                let made = manage(by, Request::Promote(terms.in_core()), &[])?;
+                made.ok_or(SpawnError::NoRun)
+            })
+        })?;
+        Ok(Scheduler(At::new(&place, node)))
+    }
+
+    /// A scheduler below this one is none any more, nor are those below it; their threads fall back
+    /// to its parent, if they are on time there.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; [`SpawnError::HasJob`] while a thread with a guarantee there has a job.
+    pub fn demote(&self, scheduler: &Scheduler) -> Result<(), SpawnError> {
+        let place = self.0.place()?;
+        let node = scheduler.0.beside(&self.0)?.node;
+        place.ask(|admission, now| {
+            let moved = admission.leaves((self.0.node, node), now)?;
+            let threads = moved.as_ref().map_or(&[][..], |moved| &moved.threads);
+            // One that is being created has a job.
+            let threads = threads.iter().map(|who| who.and_then(Who::id));
+            let threads: Option<Vec<ThreadId>> = threads.collect();
+            let threads = threads.ok_or(SpawnError::HasJob)?;
+            let _ = manage(self.0.node, Request::Demote(node), &threads)?;
+            admission.accept(moved);
+            Ok(())
+        })
+    }
+
+    /// A thread of its own goes into the care of a child, if everybody is on time then.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; [`SpawnError::HasJob`] while a thread with a guarantee has a job.
+    pub fn grant(&self, thread: impl Into<ThreadRef>, to: &Scheduler) -> Result<(), SpawnError> {
+        let to = to.0.beside(&self.0)?.node;
+        self.moves(thread.into(), to, |thread| Request::Grant { thread, to })
+    }
+
+    /// A thread that some scheduler below has comes back to this one, if everybody is on time then.
+    ///
+    /// # Errors
+    /// As [`Scheduler::grant`].
+    pub fn revoke(&self, thread: impl Into<ThreadRef>) -> Result<(), SpawnError> {
+        self.moves(thread.into(), self.0.node, |thread| Request::Revoke {
+            thread,
+        })
+    }
+
+    fn moves(
+        &self,
+        thread: ThreadRef,
+        home: NodeId,
+        request: impl FnOnce(ThreadId) -> Request,
+    ) -> Result<(), SpawnError> {
+        let place = self.0.place()?;
+        let id = id_of(thread)?;
+        let Some(grant) = thread.grant else {
+            let _ = manage(self.0.node, request(id), &[])?;
+            return Ok(());
+        };
+        place.ask(|admission, now| {
+            let moved = admission.moves(grant, (self.0.node, home), now)?;
+            let _ = manage(self.0.node, request(id), &[id])?;
+            admission.accept(moved);
+            Ok(())
+        })
+    }
+
+    /// The handle by which siblings lend it budget.
+    pub fn recipient(&self) -> Recipient {
+        Recipient(self.0)
+    }
+
+    /// Budget goes to a sibling until the end of this scheduler's period, if everybody is on time
+    /// without it here and with it there.
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    pub fn lend(&self, to: &Recipient, work: Work<Ns>) -> Result<(), SpawnError> {
+        let place = self.0.place()?;
+        let (by, to) = (self.0.node, to.0.beside(&self.0)?.node);
+        let ticks = work.ticks_up(clock_rate().frequency);
+        place.ask(|admission, now| {
+            let moved = admission.lends((by, to), work, now)?;
+            let _ = manage(by, Request::Lend { to, work: ticks }, &[])?;
+            admission.accept(moved);
+            Ok(())
+        })
+    }
+
+    /// A thread of the subtree waits. One with a guarantee waits no longer and no more often than
+    /// its constraint declares ([`Constraint::suspension`]).
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    pub fn block(&self, thread: impl Into<ThreadRef>, wait: Wait) -> Result<(), SpawnError> {
+        let place = self.0.place()?;
+        let thread = thread.into();
+        let id = id_of(thread)?;
+        let block = || {
+            let request = Request::Block {
+                thread: id,
+                exclusive: wait.exclusive,
+                until: wait.most.and_then(after),
+            };
+            Ok(manage(self.0.node, request, &[]).map(|_| ())?)
+        };
+        let Some(grant) = thread.grant else {
+            return block();
+        };
+        let until = place.ask(|admission, now| Ok(admission.suspends(grant, wait.most, now)?))?;
+        // Not while admission is asked: the thread may be the caller.
+        let blocked = block();
+        if blocked.is_err() {
+            place.ask(|admission, _| {
+                admission.spare(grant, until);
+                Ok(())
+            })?;
+        }
+        blocked
+    }
+
+    /// A thread of the subtree goes on, if no more trusted scheduler has blocked it for itself.
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    pub fn wake(&self, thread: impl Into<ThreadRef>) -> Result<(), SpawnError> {
+        let _ = self.0.place()?;
+        let id = id_of(thread.into())?;
+        Ok(manage(self.0.node, Request::Wake(id), &[]).map(|_| ())?)
+    }
+}
+
+/// The core's name of a thread of the caller's CPU that lives.
+fn id_of(thread: ThreadRef) -> Result<ThreadId, SpawnError> {
+    thread.who.and_then(Who::id).ok_or(SpawnError::NotHere)
+}
+
+impl At {
+    fn new(place: &Place, node: NodeId) -> At {
+        let (run, cpu) = place.tree();
+        At { run, cpu, node }
+    }
+
+    /// The place of the caller, if that is on this CPU, in this run.
+    fn place(&self) -> Result<Place, SpawnError> {
+        let place = place().ok_or(SpawnError::NoRun)?;
+        match place.tree() == (self.run, self.cpu) {
+            true => Ok(place),
+            false => Err(SpawnError::NotHere),
+        }
+    }
+
+    /// This one, if it is in the same tree as another.
+    fn beside(&self, other: &At) -> Result<At, SpawnError> {
+        match (self.run, self.cpu) == (other.run, other.cpu) {
+            true => Ok(*self),
+            false => Err(SpawnError::NotHere),
+        }
+    }
+}

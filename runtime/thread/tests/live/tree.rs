@@ -1,0 +1,297 @@
+//! Programs that build and change a tree of schedulers while they run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_kern::Refusal;
+use punctual_model::{
+    CpuId, Ns, Priority, Scheduler as Declared, Server, ServerKind, Supply, Trust,
+};
+use punctual_thread::thread::{self, SpawnError};
+use punctual_thread::tree::{Scheduler, Terms, Wait};
+use punctual_thread::{Constraint, NotAdmitted, Runtime};
+
+use crate::common::{FIXED, fly, free, ms, runtime, us};
+
+const POLLING: ServerKind = ServerKind::Polling;
+
+fn trees() -> Runtime {
+    runtime(FIXED).promotions(4)
+}
+
+fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) -> Declared {
+    Declared {
+        name: name.to_owned(),
+        cpu: CpuId(0),
+        parent: None,
+        policy: FIXED,
+        priority: Priority::new(priority),
+        supply: Supply::Server(Server::<Ns> {
+            kind: POLLING,
+            budget: us(budget * 1_000),
+            period: ms(period),
+        }),
+        trust: Trust::Inline,
+        quota: Some(3),
+    }
+}
+
+/// Runs `first` on a CPU that may have four schedulers.
+fn grown<T: Send + 'static>(first: impl FnOnce(Scheduler) -> T + Send + 'static) -> T {
+    let with_root = || first(Scheduler::root().expect("the first thread"));
+    fly(trees(), with_root).result
+}
+
+fn server(priority: u32, (budget, period): (u64, u64)) -> Terms {
+    Terms::server(POLLING, (us(budget * 1_000), ms(period))).priority(priority)
+}
+
+fn periodic(period: u64, wcet: u64) -> Constraint {
+    Constraint::periodic(ms(period), us(wcet)).priority(1)
+}
+
+/// Counts its jobs.
+fn counting(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
+    let count = Arc::clone(count);
+    move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        while thread::wait_next_period().is_ok() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The name of the refusal.
+fn refused<T>(result: Result<T, SpawnError>) -> String {
+    match result {
+        Err(SpawnError::Refused(refusal)) => {
+            let all = format!("{refusal:?}");
+            all.split('(').next().unwrap_or_default().to_owned()
+        }
+        Err(error) => format!("{error:?}"),
+        Ok(_) => "nothing".to_owned(),
+    }
+}
+
+#[test]
+fn a_thread_is_admitted_on_the_supply_of_its_scheduler() {
+    let runtime = trees().tree(vec![declared("net", 3, (2, 10))]);
+    let finished = fly(runtime, || {
+        let net = Scheduler::root()
+            .and_then(|root| root.child("net"))
+            .expect("it started with it");
+        let count = Arc::new(AtomicU32::new(0));
+        let receive = net
+            .spawn("receive", periodic(40, 1_000), counting(&count))
+            .expect("2 ms in 10 ms carry 1 ms in 40 ms");
+        // The CPU is empty, but this scheduler has no more to give.
+        let refused = net.spawn("greedy", periodic(10, 2_000), || ()).err();
+        thread::sleep(ms(200));
+        receive.cancel();
+        (count.load(Ordering::Relaxed), refused)
+    });
+    let (jobs, refused) = finished.result;
+    assert!((4..=6).contains(&jobs), "{jobs} jobs");
+    let Some(SpawnError::NotAdmitted(NotAdmitted::Refused(verdict))) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(!verdict.refusals.is_empty());
+    assert_eq!(finished.schedulers, ["net"]);
+    let promise = &finished.promises[0];
+    assert_eq!(promise.name, "receive");
+    assert!(promise.response_bound.is_some_and(|bound| bound <= ms(40)));
+}
+
+#[test]
+fn a_scheduler_comes_gets_threads_gives_them_back_and_leaves() {
+    let (jobs, gone) = grown(|root| {
+        let count = Arc::new(AtomicU32::new(0));
+        let worker = thread::spawn("worker", periodic(20, 500), counting(&count)).expect("alone");
+        let net = root.promote("net", server(3, (4, 10))).expect("room");
+        // It may be in the middle of a job; then it is asked again.
+        between_jobs(|| root.grant(&worker, &net));
+        thread::sleep(ms(100));
+        between_jobs(|| root.revoke(&worker));
+        assert_eq!(refused(root.revoke(&worker)), "NotItsOwn");
+        between_jobs(|| root.grant(&worker, &net));
+        thread::sleep(ms(60));
+        // Back in the care of the root, by the end of its scheduler.
+        between_jobs(|| root.demote(&net));
+        thread::sleep(ms(60));
+        worker.cancel();
+        let gone = [
+            net.spawn("late", free(1), || ()).err(),
+            net.promote("late", server(1, (1, 10))).err(),
+            root.demote(&net).err(),
+        ];
+        // A place of the table is free again.
+        for _ in 0..10 {
+            let next = root.promote("next", server(2, (1, 10))).expect("a place");
+            root.demote(&next).expect("it is empty");
+            thread::sleep(ms(10));
+        }
+        (count.load(Ordering::Relaxed), gone)
+    });
+    assert!(jobs >= 10, "{jobs} jobs");
+    for gone in gone {
+        let Some(SpawnError::Refused(Refusal::NoSuchNode(_))) = gone else {
+            panic!("{gone:?}");
+        };
+    }
+}
+
+/// Asks again while a thread is in the middle of a job.
+fn between_jobs(mut ask: impl FnMut() -> Result<(), SpawnError>) {
+    for _ in 0..1_000 {
+        match ask() {
+            Err(SpawnError::HasJob) => thread::sleep(punctual_model::Span::from_us(300)),
+            asked => return asked.expect("admitted"),
+        }
+    }
+    panic!("it is never between its jobs");
+}
+
+#[test]
+fn what_would_be_late_elsewhere_stays_where_it_is() {
+    grown(|root| {
+        let count = Arc::new(AtomicU32::new(0));
+        let worker = thread::spawn("worker", periodic(20, 3_000), counting(&count)).expect("alone");
+        let net = root.promote("net", server(3, (2, 10))).expect("room");
+        let before = thread::verdict().expect("in a run");
+        // Its second budget would come too late: refused with the witness, whatever it is doing.
+        for _ in 0..20 {
+            let refused = root.grant(&worker, &net).err();
+            let Some(SpawnError::NotAdmitted(NotAdmitted::Refused(verdict))) = refused else {
+                panic!("{refused:?}");
+            };
+            assert!(
+                verdict.refusals.iter().any(|r| r.witness.is_some()),
+                "{verdict:?}"
+            );
+            thread::sleep(ms(1));
+        }
+        // So is a scheduler that would take too much.
+        let refused = root.promote("hog", server(9, (8, 10))).err();
+        assert!(
+            matches!(refused, Some(SpawnError::NotAdmitted(_))),
+            "{refused:?}"
+        );
+        // Nothing has changed.
+        assert_eq!(thread::verdict().expect("in a run"), before);
+        assert_eq!(root.child("hog").ok(), None);
+        worker.cancel();
+    });
+}
+
+#[test]
+fn a_scheduler_blocks_and_wakes_in_its_name() {
+    grown(|root| {
+        let net = root.promote("net", server(3, (4, 10))).expect("room");
+        let inner = net
+            .promote("inner", Terms::shared().priority(2))
+            .expect("room");
+        let steps = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&steps);
+        let loops = inner.spawn("loops", free(1), move || {
+            loop {
+                count.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(ms(1));
+            }
+        });
+        let loops = loops.expect("room");
+        let stands_still = |yes: bool| {
+            thread::sleep(ms(5));
+            let before = steps.load(Ordering::Relaxed);
+            thread::sleep(ms(40));
+            assert_eq!(steps.load(Ordering::Relaxed) == before, yes);
+        };
+        stands_still(false);
+        ready(|| net.block(&loops, Wait::until_woken().exclusive()));
+        stands_still(true);
+        // Neither its own scheduler nor a thread may wake it.
+        assert_eq!(refused(inner.wake(&loops)), "BlockedByTrusted");
+        loops.wake();
+        stands_still(true);
+        net.wake(&loops).expect("who blocked it");
+        stands_still(false);
+        // For a while: it goes on by itself.
+        ready(|| inner.block(&loops, Wait::within(ms(5))));
+        thread::sleep(ms(20));
+        stands_still(false);
+        loops.cancel();
+    });
+}
+
+/// Asks again while a thread has nothing to run.
+fn ready(mut ask: impl FnMut() -> Result<(), SpawnError>) {
+    for _ in 0..10_000 {
+        match ask() {
+            Err(SpawnError::Refused(Refusal::NotReady(_))) => {
+                thread::sleep(punctual_model::Span::from_us(100));
+            }
+            asked => return asked.expect("allowed"),
+        }
+    }
+    panic!("it is never ready");
+}
+
+#[test]
+fn a_guarantee_waits_only_as_it_declares() {
+    grown(|root| {
+        let spin = || loop {
+            thread::yield_now();
+            if thread::wait_next_period().is_err() {
+                return;
+            }
+        };
+        let none = thread::spawn("none", periodic(20, 500), spin).expect("alone");
+        let some = periodic(20, 500).suspension(ms(4), 2);
+        let some = thread::spawn("some", some, spin).expect("both");
+        let asked = root.block(&none, Wait::within(ms(1))).err();
+        let Some(SpawnError::NotAdmitted(NotAdmitted::Undeclared(why))) = asked else {
+            panic!("{asked:?}");
+        };
+        assert!(why.contains("`none`"), "{why}");
+        for wait in [Wait::until_woken(), Wait::within(ms(5))] {
+            let asked = root.block(&some, wait).err();
+            assert!(
+                matches!(
+                    asked,
+                    Some(SpawnError::NotAdmitted(NotAdmitted::Undeclared(_)))
+                ),
+                "{asked:?}"
+            );
+        }
+        none.cancel();
+        some.cancel();
+    });
+}
+
+#[test]
+fn budget_is_lent_to_siblings_and_counted() {
+    grown(|root| {
+        let kept = (us(4_000), ms(20));
+        let a = root.promote("a", Terms::server(ServerKind::Deferrable, kept).priority(3));
+        let a = a.expect("room");
+        let b = root.promote("b", server(2, (2, 20))).expect("room");
+        let inside = b.promote("inside", server(1, (1, 60))).expect("room");
+        let to_b = b.recipient();
+        a.lend(&to_b, us(3_000)).expect("nobody uses it");
+        // What is lent is gone until the next period, which may have come meanwhile.
+        let lent = (0..100).map(|_| refused(a.lend(&to_b, us(3_000))));
+        assert!(lent.into_iter().any(|lent| lent == "TooLittleBudget"));
+        // No siblings: a child, itself, the root.
+        for other in [&inside, &a, &root] {
+            let asked = refused(a.lend(&other.recipient(), us(100)));
+            assert_eq!(asked, "NotASibling");
+        }
+        // Too much for others: with it, a guarantee below both would be late.
+        let c = root.promote("c", server(1, (4, 20))).expect("room");
+        let tight = c
+            .spawn("tight", periodic(40, 3_000), thread::block)
+            .expect("admitted");
+        let asked = a.lend(&to_b, us(4_000)).err();
+        assert!(asked.is_some());
+        tight.cancel();
+    });
+}
