@@ -49,6 +49,8 @@ pub use punctual_order::{
     Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,
     Refusal, Server, SlotTerms, Tree,
 };
-pub use shard::{ConfigError, Counters, FastOutcome, MAX_RELEASES_PER_ENTRY, Shard};
+pub use shard::{
+    ConfigError, Counters, FastOutcome, MAX_PLACES_PER_ENTRY, MAX_RELEASES_PER_ENTRY, Shard,
+};
 pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};

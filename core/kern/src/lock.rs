@@ -228,6 +228,18 @@ impl Locks {
         &self.locks[lock as usize].terms
     }
 
+    /// Whether somebody waits for a lock of a runtime. O(threads).
+    pub(crate) fn has_contended(&self) -> bool {
+        self.threads.iter().any(|links| links.contended != END)
+    }
+
+    /// Whether a resource whose users this scheduler orders is handed on otherwise. O(resources).
+    pub(crate) fn differs_in_order(&self, node: NodeId, order: WaitOrder) -> bool {
+        let declared = self.locks.iter().filter(|lock| lock.runtime.is_none());
+        let mut terms = declared.map(|lock| &lock.terms);
+        terms.any(|terms| terms.common == node && terms.wait_order != order)
+    }
+
     /// Everything that anybody holds. O(uses).
     pub(crate) fn held(&self) -> impl Iterator<Item = (&Use, Hold)> {
         let all = self.uses.iter();

@@ -3,7 +3,7 @@
 //! A scheduler has power over the threads and schedulers of its own subtree and nothing else.
 //! Source: Composite paper §2, Table 1. Each request is refused whole or done whole.
 
-use punctual_model::{Constraint, Instant, ThreadId, Work};
+use punctual_model::{Constraint, Instant, PolicyKind, ThreadId, Work};
 use punctual_order::{NodeId, NodeTerms};
 
 /// A request of one scheduler. The platform says whose it is ([`crate::Event::Manage`]).
@@ -54,4 +54,13 @@ pub enum Request {
     },
     /// A thread of the subtree goes on.
     Wake(ThreadId),
+    /// Another policy orders what a scheduler orders: the one that was put beside it
+    /// ([`crate::Shard::shelve`]). It is told of what there is in bounded steps, and decides as
+    /// soon as it knows everything.
+    Replace {
+        /// The one who asks, or a scheduler below.
+        node: NodeId,
+        /// The built-in policy that the new one is, or whose order it keeps.
+        policy: PolicyKind,
+    },
 }

@@ -4,8 +4,8 @@
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage`
-//! (schedulers of a tree), `setup`; `fast` is the fast path through an entry at which nothing is
-//! due. Which ready thread runs is the tree's business.
+//! (schedulers of a tree), `replace` (their policies), `setup`; `fast` is the fast path through an
+//! entry at which nothing is due. Which ready thread runs is the tree's business.
 
 mod block;
 mod budget;
@@ -17,6 +17,7 @@ mod keys;
 mod lock;
 mod manage;
 mod release;
+mod replace;
 mod setup;
 mod supply;
 
@@ -42,6 +43,10 @@ pub use setup::ConfigError;
 /// Bounds the length of an entry. The analysis counts one timer entry per instant, and a sixteenth
 /// for each release that falls on one of another task: four times what it may be of an entry.
 pub const MAX_RELEASES_PER_ENTRY: usize = 64;
+
+/// Most places of which a policy that comes is told in one entry; the rest is told in the next,
+/// which is armed at once.
+pub const MAX_PLACES_PER_ENTRY: usize = 64;
 
 /// The scheduler of one CPU, specialised for the policy that orders it.
 ///

@@ -3,7 +3,7 @@
 //! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
-use punctual_model::{Instant, Mode, Priority, ThreadId, Work};
+use punctual_model::{Instant, Mode, PolicyKind, Priority, ThreadId, Work};
 use punctual_order::{Next, NodeId};
 
 use crate::event::{Decision, Entry, Event};
@@ -226,6 +226,13 @@ pub enum TraceEvent {
     SchedulerEnded {
         /// Which; those below it end with it.
         node: NodeId,
+    },
+    /// Another policy orders what a scheduler orders, from this entry's decision on.
+    PolicyReplaced {
+        /// Which scheduler.
+        node: NodeId,
+        /// The order that the new policy keeps.
+        policy: PolicyKind,
     },
     /// A thread holds a resource.
     Locked {

@@ -64,6 +64,14 @@ pub enum Refusal {
     /// This scheduler has no such supply to give: its time is divided by a constant table, or the
     /// terms mean nothing (caller).
     NotGrantable(NodeId),
+    /// The policy of this scheduler stays: it divides time or the new one does, the scheduler
+    /// decides on its own supply, or its threads share resources in an order that would be another
+    /// (caller).
+    NotReplaceable(NodeId),
+    /// No new policy was put beside this scheduler (caller).
+    NothingShelved(NodeId),
+    /// The policy of this scheduler is being replaced already (caller).
+    BeingReplaced(NodeId),
 }
 
 impl fmt::Display for Refusal {

@@ -12,7 +12,7 @@
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
 //! `choose` (downwards), `own_time` (children that decide themselves), `section`
 //! (what locks need), `lend` (budget between siblings), `manage` (operations on the
-//! tree), `check` (the invariants). The depth is bounded by
+//! tree), `replace` (one policy after another), `check` (the invariants). The depth is bounded by
 //! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
 //! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
@@ -29,6 +29,7 @@ mod lend;
 mod manage;
 mod node;
 mod own_time;
+mod replace;
 mod section;
 mod time;
 
@@ -44,9 +45,11 @@ use crate::node::NodeId;
 use crate::policy::{Attributes, Policy};
 use crate::refusal::Refusal;
 use node::{NONE, Node};
+use replace::{Change, Replacing, Shelf};
 use section::{Overrun, Parked};
 
 pub use build::{Grant, NodeTerms, SlotTerms};
+pub use replace::Member;
 
 /// Hears that a server has budget that it did not have, or has used its budget (zero).
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
@@ -71,8 +74,12 @@ pub(crate) type TellKey<'a> = &'a mut dyn FnMut(NodeId, Option<Attributes>, Opti
 #[derive(Debug)]
 pub struct Tree<P> {
     nodes: Vec<Node<P>>,
-    /// It has no room for a second node.
+    /// It has no room for a second node, and its policy is not being replaced.
     is_flat: bool,
+    /// By place: the policy that may replace that of a node, or that did.
+    shelves: Box<[Shelf<P>]>,
+    /// The nodes whose order is being built anew (each at most once), the first one first.
+    replacing: Vec<Replacing>,
     /// Places of the table that no scheduler has.
     free: Vec<u16>,
     /// By the index of a thread.
@@ -116,7 +123,8 @@ impl<P: Policy> Tree<P> {
         self.nodes.iter().filter(|node| node.alive).count()
     }
 
-    /// Whether it is one policy and nothing else: no supply, no timers, no thread parked.
+    /// Whether it is one policy and nothing else: no supply, no timers, no thread parked, and no
+    /// policy that is being replaced.
     #[inline]
     pub fn is_flat(&self) -> bool {
         self.is_flat
@@ -145,17 +153,21 @@ impl<P: Policy> Tree<P> {
         if self.is_flat {
             return self.nodes[0].wake(t, a, band);
         }
-        self.wake_in(self.queue_of(t, band), (now, since), t, a, band);
+        self.wake_apart((now, since), t, a, band);
     }
 
-    fn wake_in(
+    fn wake_apart(
         &mut self,
-        at: u16,
         (now, since): (Instant, Instant),
         t: ThreadId,
         a: &Attributes,
         band: Band,
     ) {
+        let at = self.queue_of(t, band);
+        self.follow(at, t, Change::Wake(a, band));
+        if self.has_one_node() {
+            return self.nodes[0].wake(t, a, band);
+        }
         if self.nodes[usize::from(at)].is_own_time() {
             self.ready_changed(at);
         } else {
@@ -176,14 +188,19 @@ impl<P: Policy> Tree<P> {
         if self.is_flat {
             return self.nodes[0].block(thread, band);
         }
-        self.block_in(now, thread, band);
+        self.block_apart(now, thread, band);
     }
 
-    fn block_in(&mut self, now: Instant, thread: ThreadId, band: Band) {
+    fn block_apart(&mut self, now: Instant, thread: ThreadId, band: Band) {
+        if self.has_one_node() {
+            self.follow(node::ROOT, thread, Change::Block(band));
+            return self.nodes[0].block(thread, band);
+        }
         let at = self.places[thread.index()].at;
         if at == NONE {
             return;
         }
+        self.follow(at, thread, Change::Block(band));
         if self.nodes[usize::from(at)].is_own_time() {
             self.ready_changed(at);
         } else {
@@ -199,22 +216,25 @@ impl<P: Policy> Tree<P> {
 
     /// A ready thread's attributes have changed.
     pub fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        if let Some(node) = self.queue_to_change(thread, band) {
+        let change = Change::Update(attributes, band);
+        if let Some(node) = self.queue_to_change(thread, change) {
             node.update(thread, attributes, band);
         }
     }
 
     /// A ready thread goes on with a new budget, whose attributes these are.
     pub fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        if let Some(node) = self.queue_to_change(thread, band) {
+        let change = Change::Renew(attributes, band);
+        if let Some(node) = self.queue_to_change(thread, change) {
             node.renew(thread, attributes, band);
         }
     }
 
     /// The node in whose queue a ready thread stands, unless that node decides by itself: it may
     /// want another thread now, also if it wanted none.
-    fn queue_to_change(&mut self, thread: ThreadId, band: Band) -> Option<&mut Node<P>> {
-        let at = self.queue_of(thread, band);
+    fn queue_to_change(&mut self, thread: ThreadId, change: Change<'_>) -> Option<&mut Node<P>> {
+        let at = self.queue_of(thread, change.band());
+        self.follow(at, thread, change);
         if self.nodes[usize::from(at)].is_own_time() {
             self.ready_changed(at);
             self.stir(self.now, at);
@@ -259,6 +279,9 @@ impl<P: Policy> Tree<P> {
     }
 
     fn charge_in(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, tell: Tell<'_>) {
+        if self.has_one_node() {
+            return self.nodes[0].charge(t, band, work);
+        }
         let at = self.places[t.index()].at;
         if at == NONE {
             return;

@@ -142,6 +142,8 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
         [(now, Event::Manage { by, request: Request::Lend { to, work } })];
     25 "block-on" (now: Instant, holder: ThreadId, key: u32, until: Option<Instant>)
         [(now, Event::BlockOn { holder, key, until })];
+    26 "replace" (now: Instant, by: NodeId, node: NodeId, policy: PolicyKind)
+        [(now, Event::Manage { by, request: Request::Replace { node, policy } })];
 }
 
 forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
@@ -201,6 +203,8 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
         budget: Option<Work>
     ) [TraceEvent::Queued { node, priority, deadline, release, budget }];
     63 "unqueued" (node: NodeId, budget: Option<Work>) [TraceEvent::Unqueued { node, budget }];
+    64 "policy-replaced" (node: NodeId, policy: PolicyKind)
+        [TraceEvent::PolicyReplaced { node, policy }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;

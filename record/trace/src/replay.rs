@@ -6,7 +6,10 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, Decision, Entry, Policy, Sink, SlotTerms, TraceEvent};
+use punctual_kern::{
+    ConfigError, Decision, Entry, Event, Policy, Refusal, Request, Shard, Sink, SlotTerms,
+    TraceEvent,
+};
 use punctual_model::{Instant, PolicyKind};
 
 use crate::log::Log;
@@ -148,6 +151,9 @@ pub fn replay<P: Policy>(
             entry: None,
         };
         while let Some(entry) = comparison.next_entry() {
+            comparison.shelve(&mut shard, |kind| {
+                policy(kind, tables.capacity.entities(), &[])
+            });
             let _ = shard.handle_entry(&entry.as_entry(), &mut comparison);
             // News for other CPUs is in their logs as events; the outbox must not fill up.
             while shard.take_message().is_some() {}
@@ -207,6 +213,28 @@ impl Comparison<'_> {
                 None
             }
         }
+    }
+
+    /// Who asked for another policy had put it there, and took away what it replaced.
+    fn shelve<P: Policy>(&self, shard: &mut Shard<P>, make: impl FnOnce(PolicyKind) -> P) {
+        let event = self.entry.as_ref().map(|entry| entry.event);
+        if let Some(Event::Manage { request, .. }) = event
+            && let Request::Replace { node, policy } = request
+        {
+            drop(shard.unshelve(node));
+            if !self.is_refused_as(Refusal::NothingShelved(node)) {
+                let _ = shard.shelve(node, make(policy));
+            }
+        }
+    }
+
+    /// Whether the entry that is replayed was refused for this reason.
+    fn is_refused_as(&self, refusal: Refusal) -> bool {
+        let decision = self.rest.clone().find_map(|(_, record)| match record {
+            Record::Decision(decision) => Some(decision),
+            _ => None,
+        });
+        decision.is_some_and(|decision| decision.refused == Some(refusal))
     }
 
     /// Whether the next record is the one that was made.

@@ -453,4 +453,7 @@ refusals! {
     NotASibling(node: NodeId) = 24 "not-a-sibling";
     TooLittleBudget(node: NodeId) = 25 "too-little-budget";
     UsesResources(thread: ThreadId) = 26 "uses-resources";
+    NotReplaceable(node: NodeId) = 27 "not-replaceable";
+    NothingShelved(node: NodeId) = 28 "nothing-shelved";
+    BeingReplaced(node: NodeId) = 29 "being-replaced";
 }

@@ -236,6 +236,13 @@ impl<'a> Judge<'a> {
                         .yields(Entity::Thread(thread), self.now);
                 }
             }
+            (Event::Manage { request, .. }, _) => {
+                if let Request::Replace { node, policy } = request
+                    && let Some(at) = self.node(node)
+                {
+                    self.nodes[at].next = Some(policy);
+                }
+            }
             (Event::HandOver { key, from, to }, _) => self.handed_over(key, (from, to)),
             (Event::Lock { resource, mode, .. }, Some(thread)) => {
                 self.threads[thread].request = Some((resource, mode));

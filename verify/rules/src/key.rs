@@ -70,7 +70,7 @@ impl Judge<'_> {
                 }
             }
         }
-        let by = WaitOrder::of(self.log.tables.cpus[self.cpu].policy);
+        let by = WaitOrder::of(self.nodes[ROOT].queue.policy);
         for (waiter, t) in self.threads.iter().enumerate() {
             if t.waits_on.is_some_and(|(holder, _)| holder == thread) {
                 let lent = self.effective(waiter, most).into_iter();

@@ -1,7 +1,7 @@
 //! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
 
-use punctual_kern::{ChildPick, Event, NodeId, Refusal, Request};
-use punctual_model::{Instant, MAX_DEPTH, Work};
+use punctual_kern::{ChildPick, Event, NodeId, Refusal, Request, WaitOrder};
+use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
@@ -164,8 +164,32 @@ impl Judge<'_> {
                 !deep && !node.decides() && !node.queue.is_divided()
             }
             Request::Block { thread, .. } => is_under(thread)?,
+            Request::Replace { node, policy } => {
+                let at = self.node(node)?;
+                self.is_below(at, by) && self.is_replaceable(at, node, policy)
+            }
             Request::Wake(thread) => is_under(thread)? && self.may_wake(by, self.find(thread)?),
         })
+    }
+
+    /// Whether another policy may order a scheduler: time is not divided anew, and what is shared
+    /// goes on being handed on in the same order.
+    fn is_replaceable(&self, at: usize, id: NodeId, policy: PolicyKind) -> bool {
+        let node = &self.nodes[at];
+        let divides = node.queue.is_divided() || matches!(policy, PolicyKind::Tdm { .. });
+        let resources = &self.log.tables.cpus[self.cpu].resources;
+        let mut shared = resources.iter().filter(|terms| terms.common == id);
+        let same_order = shared.all(|terms| terms.wait_order == WaitOrder::of(policy));
+        !divides && !node.decides() && node.next.is_none() && same_order
+    }
+
+    /// Another policy orders what a scheduler orders.
+    pub(crate) fn policy_replaced(&mut self, at: usize, policy: PolicyKind) {
+        let asked = self.nodes[at].next.take();
+        let what = format_args!("is ordered by {policy:?}, and {asked:?} was asked for");
+        let right = asked == Some(policy);
+        self.must(right, Rule::PowerRespected, Entity::Node(at), what);
+        self.nodes[at].queue.replace(policy, self.now);
     }
 
     /// Only its blocker and those above it wake a thread that a scheduler blocked for itself.

@@ -34,6 +34,8 @@ pub(crate) struct Node {
     /// Whose time is when, when it divides time.
     pub(crate) slots: Vec<(SlotTerms, Entity)>,
     pub(crate) queue: Queue,
+    /// The policy that was asked for and does not order it yet.
+    pub(crate) next: Option<PolicyKind>,
 }
 
 impl Node {
@@ -73,6 +75,7 @@ impl Node {
             background_at: ROOT,
             slots: Vec::new(),
             queue: Queue::new(policy),
+            next: None,
         }
     }
 

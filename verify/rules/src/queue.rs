@@ -73,8 +73,9 @@ pub(crate) struct Queue {
     /// Round robin: what the first has left of its turn.
     left: u64,
     turns: u64,
-    /// The latest release, or place of somebody who yielded, that the policy has seen.
-    latest: Instant,
+    /// The latest release, or place of somebody who yielded, that the policy has seen: at least and
+    /// at most.
+    latest: (Instant, Instant),
 }
 
 impl Queue {
@@ -85,10 +86,32 @@ impl Queue {
             holder: None,
             left: 0,
             turns: 0,
-            latest: Instant::ZERO,
+            latest: (Instant::ZERO, Instant::ZERO),
         };
         queue.left = queue.timeslice();
         queue
+    }
+
+    fn see(&mut self, release: Instant) {
+        self.latest = (self.latest.0.max(release), self.latest.1.max(release));
+    }
+
+    /// Another policy orders what is ready: whose turn comes first is open, and nobody has begun or
+    /// yielded.
+    pub(crate) fn replace(&mut self, policy: PolicyKind, now: Instant) {
+        self.policy = policy;
+        self.holder = None;
+        self.left = self.timeslice();
+        let takes_turns = self.takes_turns();
+        let mut least = Instant::ZERO;
+        for item in &mut self.items {
+            item.yielded = None;
+            least = least.max(item.key.release);
+            if takes_turns {
+                item.entry = Some(now);
+            }
+        }
+        self.latest.0 = least;
     }
 
     fn timeslice(&self) -> u64 {
@@ -125,7 +148,7 @@ impl Queue {
     pub(crate) fn enter(&mut self, entity: Entity, key: Key, entry: Option<Instant>) {
         self.leave(entity);
         self.turns += 1;
-        self.latest = self.latest.max(key.release);
+        self.see(key.release);
         self.items.push(Item {
             entity,
             key,
@@ -147,7 +170,7 @@ impl Queue {
 
     /// An entity is queued by this key from now on.
     pub(crate) fn order(&mut self, entity: Entity, key: Key, yielded: bool) {
-        self.latest = self.latest.max(key.release);
+        self.see(key.release);
         self.turns += 1;
         let turn = self.turns;
         if let Some(item) = self.item(entity) {
@@ -217,11 +240,12 @@ impl Queue {
         }
         self.renew(entity);
         self.turns += 1;
-        let from = self.latest.saturating_add(Span::from_ticks(1));
-        let (turn, until) = (self.turns, from.max(now));
+        let after = |at: Instant| at.saturating_add(Span::from_ticks(1));
+        let (from, latest) = (after(self.latest.0), after(self.latest.1));
+        let (turn, until) = (self.turns, latest.max(now));
         if let Some(item) = self.item(entity) {
             item.yielded = Some(Yielded { turn, from, until });
-            self.latest = from;
+            self.latest = (from, latest);
         }
     }
 

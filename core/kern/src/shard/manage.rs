@@ -62,6 +62,11 @@ impl<P: Policy> Shard<P> {
                 self.tree.permit_wake_by(by, thread)?;
                 self.wake(self.now, thread.index(), sink);
             }
+            Request::Replace { node, policy } => {
+                self.tree.permit_replace(by, node, policy)?;
+                self.permit_order(node, policy)?;
+                self.tree.begin_replace(node, policy);
+            }
         }
         Ok(())
     }

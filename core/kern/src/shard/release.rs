@@ -131,6 +131,9 @@ impl<P: Policy> Shard<P> {
             self.tree.serve_timers(now, strictly, &mut |node, budget| {
                 sink.trace(now, TraceEvent::budget(node, budget));
             });
+            if !strictly && self.tree.is_replacing() {
+                self.replace_some(sink);
+            }
         }
         quota
     }

@@ -2,6 +2,7 @@
 
 use punctual_kern::{ChildPick, Constraint, Event, Grant, Next, NodeId, NodeTerms, Request};
 use punctual_model::{Instant, PolicyKind, ServerKind, Span, ThreadId, Trust};
+use punctual_policy::AnyPolicy;
 
 use crate::histories::{random_constraint, random_event};
 use crate::trees::{FIXED, Grove, server, terms};
@@ -101,7 +102,7 @@ fn no_server_gives_more_than_its_rule_in_five_thousand_random_trees() {
 }
 
 /// A request or an answer, sensible or not.
-fn random_request(dice: &mut Dice, grove: &Grove, deciding: Option<NodeId>, now: u64) -> Event {
+fn random_request(dice: &mut Dice, grove: &mut Grove, deciding: Option<NodeId>, now: u64) -> Event {
     let place = |dice: &mut Dice| {
         let generation = u16::from(dice.below(6) == 0);
         NodeId::new(u16::try_from(dice.below(9)).unwrap(), generation)
@@ -121,7 +122,7 @@ fn random_request(dice: &mut Dice, grove: &Grove, deciding: Option<NodeId>, now:
         });
     }
     let by = place(dice);
-    let request = match dice.below(8) {
+    let request = match dice.below(10) {
         0 => Request::Create {
             home: place(dice),
             constraint: random_constraint(dice),
@@ -138,6 +139,16 @@ fn random_request(dice: &mut Dice, grove: &Grove, deciding: Option<NodeId>, now:
         }
         5 if dice.below(3) == 0 => Request::Demote(place(dice)),
         6 => Request::Wake(thread),
+        7 | 8 => {
+            let (node, policy) = (place(dice), POLICIES[index(dice, 5)]);
+            let entities = grove.shard.tree().capacity().entities();
+            if dice.below(4) > 0 {
+                drop(grove.shard.unshelve(node));
+                let made = AnyPolicy::new(policy, entities, &[]);
+                let _ = grove.shard.shelve(node, made);
+            }
+            Request::Replace { node, policy }
+        }
         _ => Request::Block {
             thread,
             exclusive: dice.below(2) == 0,
@@ -163,7 +174,7 @@ fn changing_history(seed: u64) -> u64 {
     let mut deciding = None;
     for _ in 0..300 {
         let event = match dice.below(2) {
-            0 => random_request(&mut dice, &grove, deciding, now),
+            0 => random_request(&mut dice, &mut grove, deciding, now),
             _ => random_event(&mut dice, grove.shard.running(), now),
         };
         let decision = grove.at(now, event);

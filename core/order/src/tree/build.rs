@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
 use super::node::{Borrowed, NONE, Node, ROOT, Supply};
+use super::replace::{Change, Shelf};
 use super::{Place, Tree};
 use crate::background::Background;
 use crate::capacity::Capacity;
@@ -80,6 +81,8 @@ impl<P: Policy> Tree<P> {
         let mut tree = Tree {
             nodes: Vec::with_capacity(nodes),
             is_flat: capacity.nodes == 0,
+            shelves: (0..nodes).map(|_| Shelf::default()).collect(),
+            replacing: Vec::with_capacity(nodes),
             places: vec![NOWHERE; capacity.threads].into_boxed_slice(),
             free: Vec::with_capacity(nodes),
             timers: IndexedHeap::new(nodes),
@@ -231,6 +234,7 @@ impl<P: Policy> Tree<P> {
         self.places[thread.index()] = Place { home, ..NOWHERE };
         self.count_threads(home, 1);
         self.nodes[usize::from(home)].policy.attach(thread);
+        self.follow(home, thread, Change::Attach);
         Ok(())
     }
 
@@ -238,6 +242,7 @@ impl<P: Policy> Tree<P> {
     pub(super) fn let_go(&mut self, thread: ThreadId) {
         let home = self.places[thread.index()].home;
         self.nodes[usize::from(home)].policy.detach(thread);
+        self.follow(home, thread, Change::Detach);
         self.count_threads(home, -1);
         self.places[thread.index()] = NOWHERE;
     }

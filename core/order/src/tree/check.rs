@@ -31,7 +31,7 @@ impl<P: Policy> Tree<P> {
             }
             let ready = |place: &super::Place| in_queue(place.at);
             let held = node.held.map(|thread| self.places.get(thread.index()));
-            if !self.is_flat && held.is_some_and(|place| !place.is_some_and(ready)) {
+            if !self.has_one_node() && held.is_some_and(|place| !place.is_some_and(ready)) {
                 return Err("T4: whoever keeps its siblings away is ready");
             }
         }

@@ -12,7 +12,10 @@ impl<P: Policy> Tree<P> {
     /// [`Tree::choose`], out of the way of whoever calls it.
     #[inline(never)]
     pub(super) fn choose_apart(&mut self, now: Instant) -> (Option<Instant>, Next) {
-        let Choice { next, until } = self.choose(now);
+        let Choice { next, until } = match self.has_one_node() {
+            true => Choice::of(self.nodes[usize::from(ROOT)].pick(now)),
+            false => self.choose(now),
+        };
         (until, next)
     }
 

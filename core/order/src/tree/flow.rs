@@ -4,6 +4,8 @@ use punctual_model::{Instant, Span};
 
 use super::Tree;
 use super::node::{ROOT, Supply};
+use super::replace::Change;
+use crate::choice::Band;
 use crate::policy::Policy;
 use crate::server::Server;
 
@@ -86,9 +88,11 @@ impl<P: Policy> Tree<P> {
         let policy = &mut self.nodes[usize::from(parent)].policy;
         if eligible {
             policy.wake(entity, &attributes);
+            self.follow(parent, entity, Change::Wake(&attributes, Band::RealTime));
             self.joined(now, since, parent);
         } else {
             policy.block(entity);
+            self.follow(parent, entity, Change::Block(Band::RealTime));
             self.left(now, parent);
         }
     }

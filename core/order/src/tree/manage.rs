@@ -3,6 +3,7 @@
 use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 
 use super::node::{Borrowed, NONE, Node, ROOT, Supply};
+use super::replace::Change;
 use super::{Grant, NodeTerms, Place, Tree};
 use crate::node::NodeId;
 use crate::policy::Policy;
@@ -179,9 +180,11 @@ impl<P: Policy> Tree<P> {
         self.unpark(self.now, thread);
         let place = self.places[thread.index()];
         self.nodes[usize::from(place.home)].policy.detach(thread);
+        self.follow(place.home, thread, Change::Detach);
         self.count_threads(place.home, -1);
         self.count_threads(to, 1);
         self.nodes[usize::from(to)].policy.attach(thread);
+        self.follow(to, thread, Change::Attach);
         self.places[thread.index()].home = to;
         if let Some(length) = waits_for {
             self.park(self.now, thread, length);
@@ -209,6 +212,7 @@ impl<P: Policy> Tree<P> {
         let id = node.id(index);
         let entity = self.entity(index);
         self.nodes[usize::from(parent)].policy.attach(entity);
+        self.follow(parent, entity, Change::Attach);
         Some(id)
     }
 
@@ -248,6 +252,8 @@ impl<P: Policy> Tree<P> {
         node.lent_below = Work::ZERO;
         self.timers.remove(u32::from(index));
         self.nodes[usize::from(parent)].policy.detach(entity);
+        self.follow(parent, entity, Change::Detach);
+        self.forget_replacing(index);
         self.free.push(index);
     }
 }

@@ -9,6 +9,8 @@ use punctual_model::{Instant, Priority, ThreadId, Work};
 
 use super::Tree;
 use super::node::{NONE, ROOT, Supply};
+use super::replace::Change;
+use crate::choice::Band;
 use crate::node::NodeId;
 use crate::policy::Policy;
 use crate::server::Server;
@@ -168,6 +170,7 @@ impl<P: Policy> Tree<P> {
             self.moves(at);
             let policy = &mut self.nodes[usize::from(parent)].policy;
             policy.update(entity, &attributes);
+            self.follow(parent, entity, Change::Update(&attributes, Band::RealTime));
         }
     }
 

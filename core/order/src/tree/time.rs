@@ -3,8 +3,9 @@
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::node::{ROOT, Supply};
+use super::replace::Change;
 use super::{Tell, TellKey, Tree};
-use crate::choice::Choice;
+use crate::choice::{Band, Choice};
 use crate::policy::Policy;
 use crate::server::Server;
 
@@ -132,6 +133,7 @@ impl<P: Policy> Tree<P> {
                 self.moves(at);
                 let policy = &mut self.nodes[usize::from(parent)].policy;
                 policy.renew(entity, &attributes);
+                self.follow(parent, entity, Change::Renew(&attributes, Band::RealTime));
             }
         }
     }

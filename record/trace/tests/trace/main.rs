@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod any_record;
 mod behavior;
 mod export;
 mod page;

@@ -1,8 +1,8 @@
 //! Random histories of random trees: the checker accuses nobody, and the log runs again.
 
-use crate::random::{history, ticks};
+use crate::random::{history, swapping_history, ticks};
 use punctual_kern::{Event, Grant, NodeId, Refusal, TraceEvent};
-use punctual_model::{Instant, Priority, ServerKind, Work};
+use punctual_model::{Instant, PolicyKind, Priority, ServerKind, Work};
 use punctual_policy::AnyPolicy;
 use punctual_rules::{Rule, check};
 use punctual_trace::{Log, Record, Records, replay, text};
@@ -52,6 +52,61 @@ fn every_history_is_written_read_and_run_again() {
         assert_eq!(again, log, "seed {seed}");
         let stats = replay(&again, AnyPolicy::new).unwrap_or_else(|d| panic!("seed {seed}: {d}"));
         assert!(stats.decisions > 300, "seed {seed}: {stats:?}");
+    }
+}
+
+/// Order is judged by the policy in force; jobs, budgets, locks and supply go on.
+#[test]
+fn policies_are_replaced_all_the_time_and_nobody_is_accused() {
+    let mut replaced = 0;
+    for (late, seeds) in [(0, 600), (9, 300)] {
+        for seed in 0..seeds {
+            let log = swapping_history(seed, late);
+            let found = check(&log);
+            assert!(found.is_empty(), "{late} late, seed {seed}: {}", found[0]);
+            let is_new = |record: &Record| {
+                matches!(record, Record::Trace(TraceEvent::PolicyReplaced { .. }))
+            };
+            replaced += records(&log).iter().filter(|record| is_new(record)).count();
+        }
+    }
+    assert!(replaced > 5_000, "only {replaced} policies were replaced");
+}
+
+#[test]
+fn a_policy_that_nobody_asked_for_is_found() {
+    let mut changed = 0;
+    for seed in 0..40 {
+        let mut log = swapping_history(seed, 0);
+        let mut all = records(&log);
+        let other = all.iter_mut().find_map(|record| match record {
+            Record::Trace(TraceEvent::PolicyReplaced { policy, .. }) => Some(policy),
+            _ => None,
+        });
+        let Some(policy) = other else { continue };
+        *policy = match *policy {
+            PolicyKind::Fifo => PolicyKind::EarliestDeadlineFirst,
+            _ => PolicyKind::Fifo,
+        };
+        log.cpus[0].records = all.into_iter().collect();
+        let found = check(&log);
+        let named = found.iter().any(|v| v.rule == Rule::PowerRespected);
+        assert!(named, "seed {seed}: {found:?}");
+        changed += 1;
+    }
+    assert!(changed > 20, "only {changed} changed");
+}
+
+#[test]
+fn policies_that_were_replaced_are_replaced_again_by_a_replay() {
+    for seed in 0..200 {
+        let log = swapping_history(seed, 5);
+        let mut bytes = Vec::new();
+        text::write(&log, &mut bytes).expect("memory takes it");
+        let again = text::read(&mut bytes.as_slice()).expect("what was written");
+        assert_eq!(again, log, "seed {seed}");
+        let same = replay(&again, AnyPolicy::new);
+        assert!(same.is_ok(), "seed {seed}: {same:?}");
     }
 }
 

@@ -376,8 +376,35 @@ fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
     }
 }
 
+/// Another policy for some scheduler; who asks puts it there first, as a rule.
+fn replace(dice: &mut Dice, shard: &mut Machine) -> Event {
+    let node = any_node(dice);
+    let by = if dice.one_in(3) {
+        any_node(dice)
+    } else {
+        NodeId::ROOT
+    };
+    let policy = policy(dice).in_ticks(Frequency::NANOSECONDS);
+    let room = shard.tree().capacity().entities();
+    drop(shard.unshelve(node));
+    if !dice.one_in(8) {
+        drop(shard.shelve(node, AnyPolicy::new(policy, room, &[])));
+    }
+    let request = Request::Replace { node, policy };
+    Event::Manage { by, request }
+}
+
 /// One history; entries come up to `late` ticks after their armed instants.
 pub(crate) fn history(seed: u64, late: u64) -> Log {
+    history_of(seed, late, false)
+}
+
+/// The same, with policies that are replaced.
+pub(crate) fn swapping_history(seed: u64, late: u64) -> Log {
+    history_of(seed, late, true)
+}
+
+fn history_of(seed: u64, late: u64, swaps: bool) -> Log {
     let mut dice = Dice(seed);
     // In some, threads lock what a runtime has and no table declares.
     let runtime_locks = dice.one_in(2);
@@ -413,6 +440,9 @@ pub(crate) fn history(seed: u64, late: u64) -> Log {
             // As a rule it is noticed later than it came.
             let since_last = now.since(shard.now()).ticks();
             *arrival = now.saturating_sub(ticks(dice.below(since_last + 1)));
+        }
+        if swaps && dice.one_in(10) {
+            entry.event = replace(&mut dice, &mut shard);
         }
         last = shard.handle_entry(&entry.as_entry(), &mut recorder);
         while shard.take_message().is_some() {}

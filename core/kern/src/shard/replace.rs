@@ -1,0 +1,71 @@
+//! A policy takes the place of another, some places per entry.
+//!
+//! Threads keep their jobs, their budgets, what they hold and what they inherit: those are the
+//! core's. Only their order is built anew, beside the old one, which decides until then.
+
+use punctual_model::PolicyKind;
+use punctual_order::{Member, NodeId, Policy, Refusal};
+
+use super::{MAX_PLACES_PER_ENTRY, Shard};
+use crate::effective::WaitOrder;
+use crate::thread::State;
+use crate::trace::{Sink, TraceEvent};
+
+impl<P: Policy> Shard<P> {
+    /// Puts a policy, with room for [`crate::Capacity::entities`] and nothing to order, beside a
+    /// scheduler: [`crate::Request::Replace`] installs it. One at a time; comes between two
+    /// entries, and allocates nothing.
+    ///
+    /// # Errors
+    /// The policy, when there is no such scheduler or another policy stands there.
+    pub fn shelve(&mut self, node: NodeId, policy: P) -> Result<(), P> {
+        self.tree.shelve(node, policy)
+    }
+
+    /// Takes away what stands beside a scheduler, unless it is about to decide: a policy that was
+    /// not asked for or was refused, or the one that was replaced.
+    pub fn unshelve(&mut self, node: NodeId) -> Option<P> {
+        self.tree.unshelve(node)
+    }
+
+    /// Whether a policy that was asked for does not decide yet.
+    pub fn is_replacing(&self) -> bool {
+        self.tree.is_replacing()
+    }
+
+    /// What threads of the scheduler share is handed on in the order of its policy, which must stay
+    /// that order: ceilings and what is inherited are compared by it. O(resources).
+    pub(super) fn permit_order(&self, node: NodeId, policy: PolicyKind) -> Result<(), Refusal> {
+        match self.locks.differs_in_order(node, WaitOrder::of(policy)) {
+            true => Err(Refusal::NotReplaceable(node)),
+            false => Ok(()),
+        }
+    }
+
+    /// Policies that come are told of some places more; those that know everything decide.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn replace_some<S: Sink>(&mut self, sink: &mut S) {
+        let mut most = MAX_PLACES_PER_ENTRY;
+        let threads = &self.threads;
+        let member = |index: usize| {
+            let t = threads.get(index).filter(|t| t.state != State::Dead)?;
+            let ready = t.queued.then(|| (t.effective().attributes, t.place));
+            let thread = t.id(index);
+            Some(Member { thread, ready })
+        };
+        while let Some((node, policy)) = self.tree.build_some(&mut most, member) {
+            let order = WaitOrder::of(policy);
+            if node == NodeId::ROOT && order != self.wait_order {
+                // Waiters for locks of a runtime are in the old order: not while there are any.
+                if self.locks.has_contended() || threads.iter().any(|t| t.ceiling.is_some()) {
+                    return;
+                }
+                self.wait_order = order;
+            }
+            self.tree.install(self.now);
+            sink.trace(self.now, TraceEvent::PolicyReplaced { node, policy });
+        }
+        self.more |= self.tree.is_replacing();
+    }
+}

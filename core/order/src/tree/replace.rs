@@ -1,0 +1,282 @@
+//! A policy takes the place of another while its scheduler goes on.
+//!
+//! ```text
+//!   shelved      the new policy stands beside the node: made by who asks, not on a scheduling path
+//!   built        some places per entry: the new one is told what it has to order; the old decides,
+//!                and both hear of every change
+//!   installed    at one instant the new one decides; the old stands on the shelf, to be taken away
+//! ```
+//!
+//! So exactly one policy decides at each instant, and nobody who is ready waits for the change. The
+//! new policy begins as if all had become ready at once, in the order of their places: nobody has
+//! begun to execute under it, and nobody has yielded. The same way leads from a scheduler that
+//! decides on its own supply back to the policy of its node.
+
+use punctual_model::{Instant, PolicyKind, ThreadId};
+
+use super::node::NONE;
+use super::{Attributes, Band, NodeId, Policy, Refusal, Tree};
+
+/// The place beside a node for the policy that may replace its own.
+#[derive(Debug)]
+pub(super) struct Shelf<P> {
+    policy: Option<P>,
+    /// It has not been asked for yet.
+    is_new: bool,
+}
+
+/// A node whose order is being built anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replacing {
+    at: u16,
+    /// The order that the new policy keeps.
+    policy: PolicyKind,
+    /// Entities with an index below this are known to the new policy.
+    next: usize,
+}
+
+/// A thread, for the policy that comes to order it.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Which.
+    pub thread: ThreadId,
+    /// How urgent it is, and where it stands, if it is ready.
+    pub ready: Option<(Attributes, Band)>,
+}
+
+/// What a policy hears of an entity of its node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change<'a> {
+    Attach,
+    Detach,
+    Wake(&'a Attributes, Band),
+    Block(Band),
+    Update(&'a Attributes, Band),
+    Renew(&'a Attributes, Band),
+}
+
+impl Change<'_> {
+    /// Where the entity stands. Only ready ones stand below all real-time work.
+    pub(super) fn band(self) -> Band {
+        match self {
+            Change::Attach | Change::Detach => Band::RealTime,
+            Change::Wake(_, band)
+            | Change::Block(band)
+            | Change::Update(_, band)
+            | Change::Renew(_, band) => band,
+        }
+    }
+
+    fn tell<P: Policy>(self, policy: &mut P, entity: ThreadId) {
+        match self {
+            Change::Attach => policy.attach(entity),
+            Change::Detach => policy.detach(entity),
+            Change::Wake(a, _) => policy.wake(entity, a),
+            Change::Block(_) => policy.block(entity),
+            Change::Update(a, _) => policy.update(entity, a),
+            Change::Renew(a, _) => policy.renew(entity, a),
+        }
+    }
+}
+
+impl<P> Default for Shelf<P> {
+    fn default() -> Self {
+        Shelf {
+            policy: None,
+            is_new: false,
+        }
+    }
+}
+
+impl<P: Policy> Tree<P> {
+    /// Puts a policy, with room for [`crate::Capacity::entities`] and nothing to order, beside a
+    /// scheduler. [`Tree::begin_replace`] begins to install it.
+    ///
+    /// # Errors
+    /// The policy, when there is no such scheduler or another policy stands there.
+    pub fn shelve(&mut self, node: NodeId, policy: P) -> Result<(), P> {
+        match self.node(node).ok().map(|at| self.shelf(at)) {
+            Some(shelf) if shelf.policy.is_none() => {
+                (shelf.policy, shelf.is_new) = (Some(policy), true);
+                Ok(())
+            }
+            _ => Err(policy),
+        }
+    }
+
+    /// Takes away what stands beside a scheduler, unless it is about to decide: a policy that was
+    /// not asked for, or the one that was replaced. It knows entities no more that it may name.
+    pub fn unshelve(&mut self, node: NodeId) -> Option<P> {
+        let at = self.node(node).ok()?;
+        match self.is_being_replaced(at) {
+            true => None,
+            false => self.shelf(at).policy.take(),
+        }
+    }
+
+    fn shelf(&mut self, at: u16) -> &mut Shelf<P> {
+        &mut self.shelves[usize::from(at)]
+    }
+
+    fn is_being_replaced(&self, at: u16) -> bool {
+        self.replacing.iter().any(|it| it.at == at)
+    }
+
+    /// Whether `by` may have the policy of `node` replaced by the one that stands beside it, which
+    /// keeps the order of `policy`. O(depth + schedulers).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_replace(
+        &self,
+        by: NodeId,
+        node: NodeId,
+        policy: PolicyKind,
+    ) -> Result<(), Refusal> {
+        let (by, at) = (self.node(by)?, self.node(node)?);
+        if !self.is_below(at, by) {
+            return Err(Refusal::NotItsChild(node));
+        }
+        let (old, shelf) = (&self.nodes[usize::from(at)], &self.shelves[usize::from(at)]);
+        let divides = matches!(policy, PolicyKind::Tdm { .. }) || old.policy.orders_background();
+        if divides || old.is_own_time() {
+            return Err(Refusal::NotReplaceable(node));
+        }
+        if self.is_being_replaced(at) {
+            return Err(Refusal::BeingReplaced(node));
+        }
+        match &shelf.policy {
+            Some(new) if shelf.is_new && !new.orders_background() => Ok(()),
+            _ => Err(Refusal::NothingShelved(node)),
+        }
+    }
+
+    /// The policy beside `node`, which keeps the order of `policy`, is told of what there is from
+    /// now on, as has been permitted.
+    pub fn begin_replace(&mut self, node: NodeId, policy: PolicyKind) {
+        if let Ok(at) = self.node(node) {
+            self.shelf(at).is_new = false;
+            self.replacing.push(Replacing {
+                at,
+                policy,
+                next: 0,
+            });
+            self.is_flat = false;
+        }
+    }
+
+    /// Whether a policy is being replaced.
+    #[inline]
+    pub fn is_replacing(&self) -> bool {
+        !self.replacing.is_empty()
+    }
+
+    /// Whether it has no room for a second node.
+    #[inline]
+    pub(super) fn has_one_node(&self) -> bool {
+        self.capacity.nodes == 0
+    }
+
+    /// The first new policy is told of at most `most` more places, less those that it has been told
+    /// of: that scheduler, once it has been told of all. O(most · log n).
+    pub fn build_some(
+        &mut self,
+        most: &mut usize,
+        member: impl Fn(usize) -> Option<Member>,
+    ) -> Option<(NodeId, PolicyKind)> {
+        let Replacing { at, policy, next } = *self.replacing.first()?;
+        let end = self.capacity.entities();
+        let stop = end.min(next.saturating_add(*most));
+        *most -= stop.saturating_sub(next);
+        for index in next..stop {
+            match member(index) {
+                Some(member) => self.introduce(at, &member),
+                None => self.introduce_child(at, index),
+            }
+        }
+        if let Some(first) = self.replacing.first_mut() {
+            first.next = stop;
+        }
+        (stop == end).then(|| (self.nodes[usize::from(at)].id(at), policy))
+    }
+
+    fn introduce(&mut self, at: u16, member: &Member) {
+        let thread = member.thread;
+        let home = self.places.get(thread.index()).map_or(NONE, |p| p.home);
+        if home == at {
+            self.tell(at, thread, Change::Attach);
+        }
+        if let Some((attributes, band)) = &member.ready
+            && self.queue_of(thread, *band) == at
+        {
+            self.tell(at, thread, Change::Wake(attributes, *band));
+        }
+    }
+
+    fn introduce_child(&mut self, at: u16, index: usize) {
+        let child = index.checked_sub(self.capacity.threads);
+        let child = child.and_then(|child| u16::try_from(child).ok());
+        let child = child.and_then(|child| Some((child, self.nodes.get(usize::from(child))?)));
+        let Some((child, node)) = child.filter(|(_, node)| node.alive && node.parent == at) else {
+            return;
+        };
+        let (queued, attributes) = (node.queued, node.attributes());
+        let entity = self.entity(child);
+        self.tell(at, entity, Change::Attach);
+        if queued {
+            self.tell(at, entity, Change::Wake(&attributes, Band::RealTime));
+        }
+    }
+
+    /// The new policy of the first node that is being replaced decides from now on.
+    pub fn install(&mut self, now: Instant) {
+        if self.replacing.is_empty() {
+            return;
+        }
+        let Replacing { at, .. } = self.replacing.remove(0);
+        self.is_flat = self.has_one_node() && self.replacing.is_empty();
+        let (node, shelf) = (
+            &mut self.nodes[usize::from(at)],
+            &mut self.shelves[usize::from(at)],
+        );
+        if let Some(shelved) = &mut shelf.policy {
+            core::mem::swap(&mut node.policy, shelved);
+        }
+        // What the old one rested for is over.
+        self.stir(now, at);
+    }
+
+    /// A node is no more, and so is what was to order it.
+    pub(super) fn forget_replacing(&mut self, at: u16) {
+        self.replacing.retain(|it| it.at != at);
+    }
+
+    /// The policy that comes, if it knows the entity, hears what the one that decides hears.
+    #[inline]
+    pub(super) fn follow(&mut self, at: u16, entity: ThreadId, change: Change<'_>) {
+        if !self.replacing.is_empty() {
+            self.follow_apart(at, entity, change);
+        }
+    }
+
+    #[cold]
+    fn follow_apart(&mut self, at: u16, entity: ThreadId, change: Change<'_>) {
+        let mut replacing = self.replacing.iter();
+        if replacing.any(|it| it.at == at && entity.index() < it.next) {
+            self.tell(at, entity, change);
+        }
+    }
+
+    /// Work without guarantees stays where it is: no policy of a node that can be replaced orders
+    /// it.
+    fn tell(&mut self, at: u16, entity: ThreadId, change: Change<'_>) {
+        let shelf = self.shelf(at);
+        if let Some(policy) = shelf
+            .policy
+            .as_mut()
+            .filter(|_| change.band() == Band::RealTime)
+        {
+            change.tell(policy, entity);
+        }
+    }
+}
