@@ -1,4 +1,5 @@
 //! Records of every kind, with any values.
+#![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
 
 use punctual_kern::{Ceiling, ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, Next, Outcome};
