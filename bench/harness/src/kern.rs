@@ -134,7 +134,7 @@ fn round<P: Policy>(shard: &mut Shard<P>, threads: u32, start: Instant) -> u32 {
 }
 
 /// Priorities and deadlines in no particular order, so that the queues have work to do.
-fn constraint(index: u32, threads: u32, period: u64) -> Constraint {
+pub(super) fn constraint(index: u32, threads: u32, period: u64) -> Constraint {
     let shuffled = index.wrapping_mul(2_654_435_761) % threads;
     let class = Class::Periodic {
         period: Span::from_ns(period),

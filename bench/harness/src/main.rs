@@ -14,6 +14,7 @@ mod kern;
 mod live;
 mod locking;
 mod preempting;
+mod replacing;
 mod sharing;
 mod sim;
 mod switching;
@@ -32,7 +33,8 @@ use punctual_terminal::{machine, output};
 /// and the wait for the next past N threads, both with everything that a run has;
 /// `switch.core.POLICY.N` is that yield without the platform: no gate, no timer, storage that the
 /// threads share. `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
-/// clock, charge and record.
+/// clock, charge and record. `policy.swap.N` is another policy for a CPU with N ready threads, from
+/// the request to its first decision.
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,
@@ -117,6 +119,7 @@ fn all() -> Vec<Bench> {
         locking::benches(),
         sharing::benches(),
         preempting::benches(),
+        replacing::benches(),
         io::benches(),
         edge::benches(),
     ];

@@ -4,7 +4,9 @@
 use std::sync::atomic::AtomicBool;
 
 use punctual_rivals::periodic::{self, Class, Options, Task, Work};
-use punctual_rivals::{Place, Samples, contended, contexts, kernel, locks, reads, signals, timers};
+use punctual_rivals::{
+    Place, Samples, contended, contexts, flips, kernel, locks, reads, signals, timers,
+};
 
 /// The last CPU that may be used.
 fn place() -> Place {
@@ -42,6 +44,7 @@ fn what_every_linux_has_is_measured() {
     measured("wake", locks::futex_wake_nobody(place()));
     measured("signal", signals::bare(place(), 200_000));
     measured("nanosleep", timers::nanosleep(place()));
+    measured("flips", flips::flips(place(), 8));
 }
 
 #[test]
