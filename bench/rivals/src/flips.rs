@@ -1,4 +1,4 @@
-//! Threads of the kernel that get another class, one after the other: what stands for another policy.
+//! Threads of the kernel that get another class, one after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

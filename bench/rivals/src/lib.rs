@@ -7,7 +7,8 @@
 //!
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
-//! [`signals`]. Timers: [`timers`]. Classes: [`flips`]. A whole set of periodic threads: [`periodic`].
+//! [`signals`]. Timers: [`timers`]. Classes: [`flips`]. A whole set of periodic
+//! threads: [`periodic`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 pub mod contended;

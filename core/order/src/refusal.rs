@@ -126,6 +126,12 @@ impl Refusal {
                 "the scheduler has no such supply to give: a constant table divides its time, or \
                  the terms mean nothing"
             }
+            Refusal::NotReplaceable(_) => {
+                "the scheduler keeps its policy: a table divides its time or would, it decides on \
+                 its own supply, or what its threads share would be handed on in another order"
+            }
+            Refusal::NothingShelved(_) => "no new policy was put beside the scheduler",
+            Refusal::BeingReplaced(_) => "the policy of the scheduler is being replaced already",
         }
     }
 }
