@@ -246,6 +246,7 @@ pub fn run(
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
         give_back: GiveBack::of(&admitted.terms),
+        early_ns: punctual_linux::early_for(&admitted.terms),
         ..defaults
     };
     let outcome = while_watched(&platform, duration, progress, || {

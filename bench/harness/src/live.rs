@@ -4,11 +4,12 @@
 //! fair server, and with everything recorded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use punctual_kern::Constraint;
 use punctual_linux::{
-    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate, run,
+    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate, early_for,
+    measure_overheads, run,
 };
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
@@ -243,11 +244,24 @@ impl Live {
             pool: self.pool,
             duration_ns: Some(for_ns),
             give_back: self.give_back,
+            early_ns: early()?,
             ..RunOptions::default()
         };
         let outcome = run(cpus, &options).map_err(|error| error.to_string())?;
         Ok((tables, outcome))
     }
+}
+
+/// How much earlier timers of releases are set: by what a preemption takes here, as in any run.
+fn early() -> Result<u64, String> {
+    static EARLY: OnceLock<u64> = OnceLock::new();
+    if let Some(&early) = EARLY.get() {
+        return Ok(early);
+    }
+    let cpu = *allowed()?.last().ok_or("no CPU may be used")?;
+    let measured = measure_overheads(cpu, &RunOptions::default());
+    let overheads = measured.map_err(|error| error.to_string())?;
+    Ok(*EARLY.get_or_init(|| early_for(&overheads.machine())))
 }
 
 /// What a run leaves behind.

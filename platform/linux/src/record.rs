@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod coherence;
 pub(crate) mod direct;
+pub(crate) mod early;
 pub(crate) mod forgo;
 pub(crate) mod input;
 pub(crate) mod library_wait;

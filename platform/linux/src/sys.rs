@@ -342,6 +342,15 @@ pub(crate) fn set_mask(mask: u64) -> u64 {
     old
 }
 
+/// Whether a signal comes from a timer of this process, and not from a thread.
+///
+/// # Safety
+/// `information` is what the kernel gave the handler of that signal.
+pub(crate) unsafe fn is_of_timer(information: *const u8) -> bool {
+    // SAFETY: as the caller vouches.
+    unsafe { (*information.cast::<libc::siginfo_t>()).si_code == libc::SI_TIMER }
+}
+
 /// Sends a signal to one kernel thread of this process.
 pub(crate) fn signal_thread(thread: Tid, signal: i32) {
     let process = u64::from(std::process::id());

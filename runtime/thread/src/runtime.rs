@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
     Body, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput,
-    clock_rate, end_run, measure_overheads, run, share_of_others,
+    clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
     Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Work,
@@ -300,6 +300,7 @@ impl Runtime {
                 .map_err(StartError::Run)?,
         };
         options.give_back = GiveBack::of(&terms);
+        options.early_ns = early_for(&terms);
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);

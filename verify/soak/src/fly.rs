@@ -141,6 +141,7 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
         stack_bytes: 128 * 1024,
         pool: POOL,
         real_time: !cli.best_effort,
+        early_ns: 20_000,
         ..RunOptions::default()
     };
     let inputs =

@@ -316,9 +316,15 @@ impl<P: Policy, S: Sink> Core<P, S> {
             host.limits.look
         };
         let next = due.min(now.saturating_add(look));
-        host.arm_for(runs, next, now);
+        host.arm_for(runs, next, now, || self.comes_by_clock(next));
         self.open_fast_path(host, now);
         light
+    }
+
+    /// Whether a thread, or supply, comes at this instant, by the clock or by an arrival.
+    fn comes_by_clock(&self, due: Instant) -> bool {
+        let arrival = self.arrivals.get(self.next_arrival);
+        self.shard.next_timer() == Some(due) || arrival.is_some_and(|&(at, _)| at == due)
     }
 
     /// When the next entry is due, for whatever reason.

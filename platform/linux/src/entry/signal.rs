@@ -34,7 +34,7 @@ use crate::sys;
 const TRY_NS: u64 = 30_000;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
-pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut u8) -> *const Gate {
+pub(crate) unsafe extern "C" fn body(number: i32, info: *mut u8, context: *mut u8) -> *const Gate {
     let host = local(|l| l.host.get());
     // SAFETY: the word is null outside of a run, and a host outlives its run.
     let Some(gate) = (unsafe { host.as_ref() }).map(|host| &raw const host.gate) else {
@@ -53,7 +53,7 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
         }
     } else {
         // SAFETY: the host is alive; the reference ends here.
-        let entered = unsafe { arrive(&*host, context) };
+        let entered = unsafe { arrive(&*host, sys::is_of_timer(info), context) };
         match entered {
             Arrival::GateWasClosed => return sys::NO_GATE,
             Arrival::Later => {}
@@ -86,9 +86,11 @@ enum Arrival {
 
 /// Decides whether the preemption can be taken here and now; closes the gate unless it was closed.
 ///
+/// `is_timer`: it is not somebody on another CPU who wants a look.
+///
 /// # Safety
 /// `context` is that of the signal being handled on the host's kernel thread.
-unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
+unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
     if host.gate.is_closed() {
         host.gate.note_pending();
         return Arrival::GateWasClosed;
@@ -136,15 +138,30 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
             return Arrival::Waits(Instant::from_ticks(until));
         }
     }
-    if let Some(armed) = armed {
-        // Two clocks differ a little: better wait here than come back for it (rule 2).
-        let early = host.clock().ticks(EARLY_SPIN_NS);
-        while armed.since(host.clock().now()).ticks().wrapping_sub(1) < early {
-            punctual_switch::instructions::pause();
-        }
-    }
+    let now = match armed.filter(|_| is_timer) {
+        Some(armed) => wait_until(host, armed, now),
+        None => now,
+    };
     host.arrived.set(Some(now));
     Arrival::Now
+}
+
+/// The timer for `armed` has come, perhaps early: who is due then is waited for here, for two
+/// clocks differ a little, and so does the way of a signal. Returns when that is over.
+fn wait_until(host: &PerCpu, armed: Instant, now: Instant) -> Instant {
+    let ahead = host.early.came(armed, now);
+    let longest = ahead.max(host.clock().ticks(EARLY_SPIN_NS));
+    let mut last = now;
+    while last < armed && armed.since(last).ticks() <= longest {
+        punctual_switch::instructions::pause();
+        let now = host.clock().now();
+        let gap = now.since(last).ticks();
+        if gap > host.limits.late {
+            host.note_missing(gap);
+        }
+        last = now;
+    }
+    last
 }
 
 /// Takes the preemption; a light thread that carries a scheduler may go on with another of its

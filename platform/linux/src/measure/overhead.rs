@@ -24,6 +24,7 @@ use punctual_model::{
 
 use crate::entry::give_back::SLICE_NS;
 use crate::record::body::Body;
+use crate::record::early::early_for;
 use crate::record::input::{CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
 use crate::record::limits::LOOK_NS;
 use crate::record::outcome::Mode;
@@ -94,17 +95,32 @@ impl Overheads {
 /// As for [`run()`].
 pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, RunError> {
     let (switches, mode) = persist(|| measure_switch(host, options))?;
-    let timers = persist(|| measure_timer(host, options))?;
     let preemptions = persist(|| measure_preemption(host, options))?.first;
+    let timers = persist(|| measure_timer(host, &with_early(options, &preemptions)))?;
     Ok(Overheads::of([&switches, &timers, &preemptions], mode))
+}
+
+/// As a run would set its timers: what waits in its handlers is in the price of an entry.
+fn with_early(options: &RunOptions, preemptions: &Measured) -> RunOptions {
+    RunOptions {
+        early_ns: early_for(&Machine {
+            preemption: Work::from_ns(proposed(preemptions)),
+            ..Machine::default()
+        }),
+        ..options.clone()
+    }
+}
+
+/// What admission counts of this.
+fn proposed(measured: &Measured) -> u64 {
+    let rate = clock_rate().frequency;
+    rate.ns_up(quiet_percentile_90(&mut measured.ticks.clone()))
 }
 
 impl Overheads {
     /// From what was measured of switches, timers and preemptions.
     fn of(measured: [&Measured; 3], mode: Mode) -> Overheads {
-        let rate = clock_rate().frequency;
         let [switches, timers, preemptions] = measured;
-        let proposed = |m: &Measured| rate.ns_up(quiet_percentile_90(&mut m.ticks.clone()));
         Overheads {
             switch_ns: proposed(switches),
             timer_ns: proposed(timers),

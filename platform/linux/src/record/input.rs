@@ -81,6 +81,9 @@ pub struct RunOptions {
     /// machine takes in its midst is seen where such a timer comes late, so shorter samples see
     /// more, for a timer entry each; the stop flag is looked at then, too.
     pub sample_ns: u64,
+    /// The timer of a release may be set so much earlier (nanoseconds), as timers turn out to be
+    /// late; 0: never. Admission must count it: see [`crate::early_for`].
+    pub early_ns: u64,
 }
 
 impl GiveBack {
@@ -134,6 +137,7 @@ impl Default for RunOptions {
             spawned: 0,
             patience_ns: 2_000_000_000,
             sample_ns: LOOK_NS,
+            early_ns: 0,
         }
     }
 }

@@ -16,6 +16,7 @@ use punctual_linux_io::Ring;
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
+use crate::record::early::{Early, STEP_NS};
 use crate::record::forgo;
 use crate::record::light::Light;
 use crate::record::limits::{Limits, RETRY_NS, WAKE_MARGIN_NS};
@@ -124,6 +125,8 @@ pub(crate) struct PerCpu {
     armed: Cell<Option<Instant>>,
     /// The timer stands for a budget that nobody uses any more, and fires then if nothing sets it.
     stale: Cell<Option<Instant>>,
+    /// How much earlier than due the timer of a release is set.
+    pub(crate) early: Early,
     /// When the signal came that is on its way into the scheduler.
     pub(crate) arrived: Cell<Option<Instant>>,
     /// Preemptions that had to wait.
@@ -132,6 +135,8 @@ pub(crate) struct PerCpu {
     pub(crate) defers: bool,
     /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
     pub(crate) wake_margin_ns: Cell<u64>,
+    /// How long it looks for news before it sleeps, in nanoseconds.
+    pub(crate) watch_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
     /// How often others have interrupted this CPU.
     pub(crate) kicks: Cell<Kicks>,
@@ -193,10 +198,12 @@ impl PerCpu {
             timer,
             armed: Cell::new(None),
             stale: Cell::new(None),
+            early: Early::default(),
             arrived: Cell::new(None),
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
+            watch_ns: Cell::new(0),
             counters: Cell::new(CpuCounters::default()),
             kicks: Cell::new(Kicks::default()),
             ring: UnsafeCell::new(None),
@@ -221,6 +228,12 @@ impl PerCpu {
     #[inline]
     pub(crate) fn clock(&self) -> Clock {
         self.clock.get()
+    }
+
+    /// Timers of releases may be set so many nanoseconds early. Before the run.
+    pub(crate) fn allow_early(&mut self, ns: u64) {
+        let clock = self.clock();
+        self.early = Early::new(clock.ticks(ns), clock.ticks(STEP_NS));
     }
 
     /// Gives the run its origin. Gate closed, before the first entry.
@@ -283,19 +296,27 @@ impl PerCpu {
     /// is armed for an earlier instant stays: it costs one needless entry instead of a system call
     /// now, and that entry arms again. After [`PerCpu::end_budget`] it does not stay (rule 6 of
     /// design note 0004).
+    ///
+    /// `comes`: whether somebody comes by the clock then, for whom a timer is set early.
     #[inline]
-    pub(crate) fn arm(&self, due: Instant, now: Instant) {
+    pub(crate) fn arm(&self, due: Instant, now: Instant, comes: impl FnOnce() -> bool) {
         let armed = self.armed.get();
         if !armed.is_some_and(|armed| armed <= due && armed > now) {
-            self.set_timer(due);
+            self.set_timer(due, comes());
         }
     }
 
-    /// Sees to it that the next entry comes at `due` while `light` runs.
+    /// Sees to it that the next entry comes at `due` while `light` runs; see [`PerCpu::arm`].
     #[inline]
-    pub(crate) fn arm_for(&self, light: &Light, due: Instant, now: Instant) {
+    pub(crate) fn arm_for(
+        &self,
+        light: &Light,
+        due: Instant,
+        now: Instant,
+        comes: impl FnOnce() -> bool,
+    ) {
         match light.promise.load(Ordering::Relaxed) {
-            0 => self.arm(due, now),
+            0 => self.arm(due, now, comes),
             promise => {
                 light.due.store(due.ticks(), Ordering::Relaxed);
                 self.arm_behind(due, Span::from_ticks(promise), now);
@@ -312,14 +333,14 @@ impl PerCpu {
         let left = |armed: Instant| armed.since(now).ticks();
         let stays = |armed: Instant| armed <= last && left(armed) > within.ticks() / 2;
         if !self.armed.get().is_some_and(stays) {
-            self.set_timer(last);
+            self.set_timer(last, false);
         }
     }
 
     /// The timer counts from the call, so the entry's reading of the clock is too old here: much
     /// too old, if the processor stood still meanwhile.
     #[cold]
-    fn set_timer(&self, due: Instant) {
+    fn set_timer(&self, due: Instant, comes: bool) {
         let now = self.clock().now();
         if self.stale.take() == Some(due) && due > now {
             // It stood for more than a budget.
@@ -329,7 +350,12 @@ impl PerCpu {
         self.note_entry_until(now);
         self.left.store(now.ticks(), Ordering::Relaxed);
         self.armed.set(Some(due.max(now)));
-        self.timer.arm(self.clock().ns(due.since(now).ticks()));
+        let at = if comes {
+            self.early.before(due, now)
+        } else {
+            self.early.exactly(due)
+        };
+        self.timer.arm(self.clock().ns(at.since(now).ticks()));
         self.count(|c| c.timer_settings += 1);
     }
 
@@ -364,8 +390,8 @@ impl PerCpu {
         let now = self.clock().now();
         let ticks = self.clock().ticks(ns);
         self.stale.set(None);
-        self.armed
-            .set(Some(Instant::from_ticks(now.ticks().saturating_add(ticks))));
+        let at = Instant::from_ticks(now.ticks().saturating_add(ticks));
+        self.armed.set(Some(self.early.exactly(at)));
         self.timer.arm(ns);
     }
 

@@ -23,6 +23,12 @@ const STEP_NS: u64 = 2_000;
 const LATE_STEPS: u64 = 15;
 /// Shorter sleeps are not worth their system call.
 const SHORTEST_SLEEP_NS: u64 = 10_000;
+/// A CPU that hears of others so soon after it began to sleep (most of that is the way out of the
+/// sleep) had better looked for news first. It does so from then on, for so long at most; half as
+/// long after each time in vain, and below the last of these not at all.
+const SOON_NS: u64 = 100_000;
+const LONGEST_WATCH_NS: u64 = 40_000;
+const SHORTEST_WATCH_NS: u64 = 1_000;
 /// With nothing due, the stop flag is looked at this often.
 const LOOK_NS: u64 = 20_000_000;
 /// A gap between two looks at the clock in the spinning loop that was not executed.
@@ -105,6 +111,10 @@ fn idle(
     let mut slept = None;
     let mut last = clock.now();
     host.note_entry_until(last);
+    // Who owes its sleep to others, or is left to them, does not spend it on looking.
+    let watches = listens && margin > 0;
+    let watch = if watches { host.watch_ns.get() } else { 0 };
+    let sleepy = Instant::from_ticks(last.ticks() + clock.ticks(watch));
     loop {
         let now = clock.now();
         let gap = now.since(last).ticks();
@@ -113,10 +123,13 @@ fn idle(
         }
         last = now;
         if now >= due || is_to_end(host) || listens && has_news(host) {
+            if slept.is_none() && watch > 0 && now < due {
+                host.watch_ns.set(LONGEST_WATCH_NS);
+            }
             return slept;
         }
         let left = due.since(now).ticks();
-        if left > margin + shortest {
+        if left > margin + shortest && now >= sleepy {
             let wake = Instant::from_ticks(due.ticks() - margin);
             let ns = clock.ns(left - margin);
             if listens {
@@ -127,6 +140,10 @@ fn idle(
             last = clock.now();
             slept = Some((now, last));
             note_wake(host, wake, due, last);
+            if watches {
+                let heard = has_news(host).then(|| clock.ns(last.since(now).ticks()));
+                host.watch_ns.set(next_watch(watch, heard));
+            }
         } else {
             pause();
         }
@@ -173,6 +190,17 @@ fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
     if lost > host.limits.late {
         // The processor was ours from `due` on, and nothing of ours was executed.
         host.note_missing(lost);
+    }
+}
+
+/// How long to look for news before the next sleep, after one that such a look did not prevent.
+/// `heard`: news ended it after so many nanoseconds.
+fn next_watch(watch: u64, heard: Option<u64>) -> u64 {
+    let is_soon = heard.is_some_and(|ns| ns <= SOON_NS);
+    match watch {
+        0 if is_soon => LONGEST_WATCH_NS,
+        _ if watch / 2 < SHORTEST_WATCH_NS => 0,
+        _ => watch / 2,
     }
 }
 
@@ -251,6 +279,16 @@ mod tests {
             let missed = missed + u64::from(late > margin);
             (next_margin(margin, late), missed)
         })
+    }
+
+    #[test]
+    fn a_cpu_looks_before_it_sleeps_where_news_come_soon_and_no_longer_when_it_is_in_vain() {
+        assert_eq!(next_watch(0, None), 0);
+        assert_eq!(next_watch(0, Some(SOON_NS + 1)), 0, "worth no look");
+        assert_eq!(next_watch(0, Some(SOON_NS)), LONGEST_WATCH_NS);
+        let in_vain = |watch: &u64| Some(next_watch(*watch, Some(SOON_NS))).filter(|&ns| ns > 0);
+        let looks = core::iter::successors(Some(LONGEST_WATCH_NS), in_vain);
+        assert_eq!(looks.count(), 6);
     }
 
     #[test]

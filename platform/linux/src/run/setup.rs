@@ -199,6 +199,7 @@ where
         input.resources,
     );
     host.limits.sample(&clock, options.sample_ns);
+    host.allow_early(options.early_ns);
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.ring.get() = make_ring(input.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;

@@ -145,11 +145,12 @@ pub fn input<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuInput<FixedPriori
     }
 }
 
-/// Options for a run of `ms` milliseconds.
+/// Options for a run of `ms` milliseconds, whose timers are set early as in runs of users.
 pub fn for_ms(ms: u64) -> RunOptions {
     RunOptions {
         duration_ns: Some(ms * 1_000_000),
         grace_ns: 2_000_000_000,
+        early_ns: 20_000,
         ..RunOptions::default()
     }
 }

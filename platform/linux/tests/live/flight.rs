@@ -56,6 +56,33 @@ fn a_loop_without_calls_is_preempted() {
     assert!(counters.preemptions >= 10, "{counters:?}");
 }
 
+#[test]
+fn a_timer_that_is_set_early_lets_nobody_begin_early() {
+    let _alone = alone();
+    let options = RunOptions {
+        early_ns: 500_000,
+        ..until_stopped()
+    };
+    let stop = Arc::clone(&options.stop);
+    let early = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&early);
+    let urgent = periodic("urgent", 2, 1_000, 500, move |info| {
+        let now = job::now_ns().expect("of a light thread");
+        seen.fetch_add(u64::from(now < info.arrival_ns), Ordering::Relaxed);
+        // The margin grows by 0.5 us with each timer that is late: it is beyond any by then.
+        stop.fetch_or(info.index >= 300, Ordering::Relaxed);
+    });
+    let endless = background("endless", 0, |_| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    let input = input(vec![urgent, endless], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
+    assert_eq!(early.load(Ordering::Relaxed), 0);
+}
+
 /// Runs until a loop of `step` has been interrupted ten times more at its checkpoints than
 /// elsewhere, or the other way round.
 fn interrupted(promise_ns: u64, at_checkpoints: bool, step: impl Fn() + Send + 'static) {

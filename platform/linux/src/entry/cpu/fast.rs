@@ -46,7 +46,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         {
             self.publish_as(light, stamp);
             let due = arm.map_or(self.fast_until, |at| at.min(self.fast_until));
-            host.arm_for(light, due, now);
+            host.arm_for(light, due, now, || self.comes_by_clock(due));
             return Some(chosen);
         }
         Some(self.conclude_slowly(host, now, next, arm))

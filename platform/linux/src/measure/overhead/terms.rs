@@ -14,7 +14,7 @@ use punctual_model::Span;
 
 use super::{
     Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, clock, measure_preemption,
-    measure_switch, measure_timer, measure_wake, persist, quiet_percentile_90, short_run,
+    measure_switch, measure_timer, measure_wake, persist, proposed, short_run, with_early,
 };
 use crate::entry::request::open_gate;
 use crate::record::body::Body;
@@ -67,7 +67,7 @@ impl Term {
             meaning,
             samples: sorted.len(),
             quantiles_ns: [at(50), at(99), at(100)],
-            proposed_ns: rate.ns_up(quiet_percentile_90(&mut measured.ticks.clone())),
+            proposed_ns: proposed(measured),
             missing_ns: measured.missing_ns,
         }
     }
@@ -118,8 +118,8 @@ pub fn measure_terms(
     options: &RunOptions,
 ) -> Result<Terms, RunError> {
     let (switches, mode) = persist(|| measure_switch(host, options))?;
-    let timers = persist(|| measure_timer(host, options))?;
     let preemptions = persist(|| measure_preemption(host, options))?;
+    let timers = persist(|| measure_timer(host, &with_early(options, &preemptions.first)))?;
     let wakes = measure_wake(host, options, mode)?;
     let counted = [&switches, &timers, &preemptions.first];
     let overheads = Overheads::of(counted, mode);
