@@ -146,8 +146,8 @@ unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
     Arrival::Now
 }
 
-/// The timer for `armed` has come, perhaps early: who is due then is waited for here, for two
-/// clocks differ a little, and so does the way of a signal. Returns when that is over.
+/// The timer for `armed` has come, perhaps early: two clocks differ a little, and so does the way
+/// of a signal. Then this waits for the instant. Returns the time.
 fn wait_until(host: &PerCpu, armed: Instant, now: Instant) -> Instant {
     let ahead = host.early.came(armed, now);
     let longest = ahead.max(host.clock().ticks(EARLY_SPIN_NS));

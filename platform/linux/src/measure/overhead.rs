@@ -100,7 +100,7 @@ pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, R
     Ok(Overheads::of([&switches, &timers, &preemptions], mode))
 }
 
-/// As a run would set its timers: what waits in its handlers is in the price of an entry.
+/// As a run would set its timers: the price of an entry has the waits of its handlers.
 fn with_early(options: &RunOptions, preemptions: &Measured) -> RunOptions {
     RunOptions {
         early_ns: early_for(&Machine {
@@ -111,7 +111,7 @@ fn with_early(options: &RunOptions, preemptions: &Measured) -> RunOptions {
     }
 }
 
-/// What admission counts of this.
+/// The figure that admission counts.
 fn proposed(measured: &Measured) -> u64 {
     let rate = clock_rate().frequency;
     rate.ns_up(quiet_percentile_90(&mut measured.ticks.clone()))

@@ -1,14 +1,16 @@
-//! Timers of releases that are set early: what a timer is late by, a release is not.
+//! Timers of releases that are set early: the lateness of a timer is not that of a release.
 //!
 //! From the instant for which a timer is set to the scheduler's entry it takes some microseconds,
-//! on a virtual machine some tens. Where somebody comes by the clock, the timer is set that much
-//! earlier, and who comes too early waits in the handler. The margin follows the lateness of the
-//! timers before: three in four come late by a little, one waits a little, so hardly any time is
-//! spent on waiting. The end of a budget is not such an instant: a thread has all of its budget.
+//! on a virtual machine some tens. The timer of a thread that comes by the clock is set that much
+//! earlier, and the handler waits for the instant where it comes too early. The margin follows the
+//! lateness of the timers before: three in four come late by a little, one waits a little, so
+//! hardly any time is spent on waiting.
 //!
-//! A run says how large the margin may get: up to half of what its admission counts for a
-//! preemption, which lasts from the instant that the timer is set for to the successor's first
-//! instruction. So the part before the release and the part behind it are no longer than that.
+//! The end of a budget is not such an instant: a thread has all of its budget.
+//!
+//! The margin is at most half of the time that admission counts for a preemption. That time lasts
+//! from the instant for which the timer is set to the successor's first instruction. So the part
+//! before the release and the part behind it are no longer than that.
 
 use core::cell::Cell;
 
