@@ -8,6 +8,7 @@ mod excuses;
 mod files;
 mod own_time;
 mod threads_log;
+mod tree_log;
 mod what_if;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

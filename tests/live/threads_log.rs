@@ -10,7 +10,7 @@ use punctual::{System, record, replay, rules, trace};
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// Host CPUs that may be used.
-fn allowed() -> Vec<u32> {
+pub(crate) fn allowed() -> Vec<u32> {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status
         .lines()
@@ -31,7 +31,7 @@ fn runtime(policy: PolicyKind<Ns>) -> Runtime {
 }
 
 /// Obeys every rule, gives itself again, and survives its written form.
-fn prove<T>(recorded: &Recorded<T>) {
+pub(crate) fn prove<T>(recorded: &Recorded<T>) {
     let log = &recorded.log;
     let violations: Vec<String> = rules::check(log).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{violations:#?}");

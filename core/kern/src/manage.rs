@@ -47,7 +47,8 @@ pub enum Request {
     Block {
         /// Which thread.
         thread: ThreadId,
-        /// Only the one who asks and those above it may wake the thread.
+        /// Only the one who asks and those above it may wake the thread; a timeout that it had set
+        /// itself does not.
         exclusive: bool,
         /// The timeout.
         until: Option<Instant>,

@@ -161,6 +161,39 @@ typedef enum punctual_status {
      * The queue of work of this CPU is full.
      */
     PUNCTUAL_FULL = 25,
+    /**
+     * As many schedulers as the run was started for exist already.
+     */
+    PUNCTUAL_NO_SCHEDULER_LEFT = 26,
+    /**
+     * A child of this scheduler would be deeper than a tree may be.
+     */
+    PUNCTUAL_TOO_DEEP = 27,
+    /**
+     * The scheduler or one above it has as many threads as its quota allows.
+     */
+    PUNCTUAL_QUOTA = 28,
+    /**
+     * The scheduler that asks has no power over this thread or scheduler.
+     */
+    PUNCTUAL_NOT_YOURS = 29,
+    /**
+     * The scheduler has not that much budget left to lend.
+     */
+    PUNCTUAL_NO_BUDGET = 30,
+    /**
+     * A more trusted scheduler has blocked the thread for itself.
+     */
+    PUNCTUAL_BLOCKED = 31,
+    /**
+     * The thread has nothing to run, so it cannot be blocked.
+     */
+    PUNCTUAL_NOT_READY = 32,
+    /**
+     * A thread with a guarantee changes its scheduler between two jobs, and it is in the middle of
+     * one: ask again.
+     */
+    PUNCTUAL_HAS_JOB = 33,
 } punctual_status;
 
 /**
@@ -333,6 +366,36 @@ typedef enum punctual_choice {
 } punctual_choice;
 
 /**
+ * The supply that a scheduler gets of its parent: the values of `supply` of `punctual_terms`.
+ */
+typedef enum punctual_supply {
+    /**
+     * The processor, whenever it is the most urgent: no budget of its own.
+     */
+    PUNCTUAL_SHARED = 0,
+    /**
+     * Full at each period start if something is pending then; budget without work is lost.
+     */
+    PUNCTUAL_POLLING = 1,
+    /**
+     * Full at each period start, and kept to the end of the period.
+     */
+    PUNCTUAL_DEFERRABLE = 2,
+    /**
+     * Used budget comes back one period after its use began.
+     */
+    PUNCTUAL_SPORADIC_SERVER = 3,
+    /**
+     * A deadline that moves with the use of the budget.
+     */
+    PUNCTUAL_CONSTANT_BANDWIDTH = 4,
+    /**
+     * Full at each period start; passes whether used or not.
+     */
+    PUNCTUAL_PERIODIC_RESOURCE = 5,
+} punctual_supply;
+
+/**
  * A body that a kernel thread executes. All zero: none.
  */
 typedef struct punctual_backed {
@@ -485,6 +548,15 @@ typedef struct punctual_constraint {
      * One of `punctual_on_overrun`, of periodic and sporadic work.
      */
     uint32_t on_overrun;
+    /**
+     * How long a job waits in total, by itself or blocked by a scheduler, of periodic and sporadic
+     * work.
+     */
+    uint64_t suspension_ns;
+    /**
+     * In how many waits, at most.
+     */
+    uint32_t suspensions;
 } punctual_constraint;
 
 /**
@@ -513,6 +585,68 @@ typedef struct punctual_spread {
      */
     size_t room;
 } punctual_spread;
+
+/**
+ * The terms on which a scheduler joins a tree. Made by `punctual_served` and `punctual_shared`
+ * below, which set `size`.
+ */
+typedef struct punctual_terms {
+    /**
+     * `sizeof(punctual_terms)`, by which later versions tell earlier ones.
+     */
+    size_t size;
+    /**
+     * One of `punctual_supply`.
+     */
+    uint32_t supply;
+    /**
+     * Urgency among what its parent orders; a larger number is more urgent.
+     */
+    uint32_t priority;
+    /**
+     * Processor time in each period; 0 with `PUNCTUAL_SHARED`.
+     */
+    uint64_t budget_ns;
+    /**
+     * The period; 0 with `PUNCTUAL_SHARED`.
+     */
+    uint64_t period_ns;
+    /**
+     * Most threads of its subtree at any one time; 0: as many as there are.
+     */
+    uint32_t quota;
+} punctual_terms;
+
+/**
+ * A scheduler that a run starts with: `schedulers` of `punctual_options`.
+ */
+typedef struct punctual_branch {
+    /**
+     * Its name, by which `punctual_scheduler_find` finds it.
+     */
+    const char *name;
+    /**
+     * The CPU: 0 for that of the call, from 1 on those beside it.
+     */
+    uint32_t cpu;
+    /**
+     * Its parent: 0 for the policy of the CPU, else the place of a branch of the same array,
+     * counted from 1.
+     */
+    uint32_t parent;
+    /**
+     * How it orders its threads and children: one of `punctual_policy`.
+     */
+    uint32_t policy;
+    /**
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     */
+    uint64_t timeslice_ns;
+    /**
+     * Its terms with its parent.
+     */
+    struct punctual_terms terms;
+} punctual_branch;
 
 /**
  * How a run starts. Made by `punctual_defaults` below, which sets `size`; a field that is 0 or
@@ -557,6 +691,18 @@ typedef struct punctual_options {
      * How work is spread over the CPUs (`punctual_offer`). Null: none is.
      */
     const struct punctual_spread *spread;
+    /**
+     * The schedulers below the policies of the CPUs. Null: none.
+     */
+    const struct punctual_branch *schedulers;
+    /**
+     * How many.
+     */
+    size_t scheduler_count;
+    /**
+     * How many schedulers each CPU may have at a time beside them (`punctual_scheduler_promote`).
+     */
+    uint32_t promotions;
 } punctual_options;
 
 /**
@@ -568,6 +714,34 @@ typedef struct punctual_rwlock {
      */
     uint64_t id;
 } punctual_rwlock;
+
+/**
+ * A scheduler, and the authority over its subtree. All zero: none.
+ */
+typedef struct punctual_scheduler {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+    /**
+     * The library's, too.
+     */
+    uint64_t key;
+} punctual_scheduler;
+
+/**
+ * A scheduler that budget may be lent to, and nothing else. All zero: none.
+ */
+typedef struct punctual_recipient {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+    /**
+     * The library's, too.
+     */
+    uint64_t key;
+} punctual_recipient;
 
 /**
  * A semaphore. All zero: none.
@@ -1118,6 +1292,118 @@ enum punctual_status punctual_rwlock_write(struct punctual_rwlock rwlock, uint64
 enum punctual_status punctual_rwlock_unlock(struct punctual_rwlock rwlock);
 
 /**
+ * The root of the tree of the caller's CPU: its own policy, with authority over the whole tree. It
+ * is given to the first thread of the CPU, once; `PUNCTUAL_NOT_YOURS` to anybody else. On threads
+ * of a run.
+ *
+ * Pointers:
+ * `scheduler` is null, or to a place for one.
+ */
+enum punctual_status punctual_scheduler_root(struct punctual_scheduler *scheduler);
+
+/**
+ * The scheduler of a name below another one, however deep it is; `PUNCTUAL_STALE` when there is
+ * none. On threads of its CPU.
+ *
+ * Pointers:
+ * `name` is null or a string; `found` is null, or to a place for a scheduler.
+ */
+enum punctual_status punctual_scheduler_find(struct punctual_scheduler scheduler,
+                                             const char *name,
+                                             struct punctual_scheduler *found);
+
+/**
+ * A new scheduler below another one, which orders by fixed priority, if everybody stays on time
+ * beside its server. `PUNCTUAL_REFUSED` (`punctual_why` says why), `PUNCTUAL_NO_SCHEDULER_LEFT`
+ * (`promotions` of `punctual_options`), `PUNCTUAL_INVALID` for terms that mean nothing there. On
+ * threads of its CPU.
+ *
+ * Pointers:
+ * `name` is null or a string; `asks` is null or to terms; `child` is null, or to a place for a
+ * scheduler.
+ */
+enum punctual_status punctual_scheduler_promote(struct punctual_scheduler scheduler,
+                                                const char *name,
+                                                const struct punctual_terms *asks,
+                                                struct punctual_scheduler *child);
+
+/**
+ * A scheduler below another one is none any more, nor are those below it: their threads fall back
+ * to its parent. `PUNCTUAL_REFUSED` when somebody would be late then; `PUNCTUAL_HAS_JOB` while one
+ * of its threads with a guarantee is in the middle of a job. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_demote(struct punctual_scheduler scheduler,
+                                               struct punctual_scheduler child);
+
+/**
+ * `punctual_thread_create_with` in the care of a scheduler, admitted on its supply: only the root
+ * creates threads, and the quotas of this scheduler and of those above it answer
+ * (`PUNCTUAL_QUOTA`). On threads of its CPU.
+ *
+ * Pointers:
+ * As for `punctual_thread_create`.
+ */
+enum punctual_status punctual_scheduler_create(struct punctual_scheduler scheduler,
+                                               struct punctual_thread *thread,
+                                               const char *name,
+                                               const struct punctual_constraint *asks,
+                                               uint32_t on_fault,
+                                               punctual_body body,
+                                               void *argument);
+
+/**
+ * A thread of a scheduler's own goes into the care of its child `to`. `PUNCTUAL_REFUSED` when
+ * somebody would be late then; `PUNCTUAL_HAS_JOB` while the thread has a guarantee and is in the
+ * middle of a job. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_grant(struct punctual_scheduler scheduler,
+                                              struct punctual_thread thread,
+                                              struct punctual_scheduler to);
+
+/**
+ * A thread that some scheduler below has comes back, however deep it is; otherwise as
+ * `punctual_scheduler_grant`. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_revoke(struct punctual_scheduler scheduler,
+                                               struct punctual_thread thread);
+
+/**
+ * The handle by which siblings lend a scheduler budget. On threads of a run.
+ *
+ * Pointers:
+ * `to_lend` is null, or to a place for one.
+ */
+enum punctual_status punctual_scheduler_recipient(struct punctual_scheduler scheduler,
+                                                  struct punctual_recipient *to_lend);
+
+/**
+ * Budget of a scheduler goes to a sibling until the end of the lender's period.
+ * `PUNCTUAL_NO_BUDGET` when it has not that much left; `PUNCTUAL_REFUSED` when somebody would be
+ * late without it here, or with it there. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_lend(struct punctual_scheduler scheduler,
+                                             struct punctual_recipient to,
+                                             uint64_t work_ns);
+
+/**
+ * A thread of a scheduler's subtree waits, for `within_ns` at most. With `exclusive` 1 only this
+ * scheduler and those above it may wake it. A thread with a guarantee waits only as its constraint
+ * declares (`suspension_ns`), else `PUNCTUAL_REFUSED`; `PUNCTUAL_NOT_READY` when it has nothing to
+ * run. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_block(struct punctual_scheduler scheduler,
+                                              struct punctual_thread thread,
+                                              uint64_t within_ns,
+                                              uint32_t exclusive);
+
+/**
+ * A thread of a scheduler's subtree goes on; `PUNCTUAL_BLOCKED` when a more trusted scheduler has
+ * blocked it for itself. A scheduling point. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_wake(struct punctual_scheduler scheduler,
+                                             struct punctual_thread thread);
+
+/**
  * Makes a semaphore with `permits`. Legal everywhere; it belongs to the CPU of its first use.
  *
  * Pointers:
@@ -1498,6 +1784,8 @@ static inline punctual_constraint punctual_asks(uint32_t kind, uint64_t period_n
     asks.phase_ns = 0;
     asks.late = PUNCTUAL_QUEUE;
     asks.on_overrun = PUNCTUAL_THROTTLE;
+    asks.suspension_ns = 0;
+    asks.suspensions = 0;
     return asks;
 }
 
@@ -1559,7 +1847,30 @@ static inline punctual_options punctual_defaults(void)
     options.best_effort = 0;
     options.without_terms = 0;
     options.spread = NULL;
+    options.schedulers = NULL;
+    options.scheduler_count = 0;
+    options.promotions = 0;
     return options;
+}
+
+/* A scheduler that gets budget_ns in every period by the rule that supply says. */
+static inline punctual_terms punctual_served(uint32_t supply, uint64_t budget_ns,
+                                             uint64_t period_ns, uint32_t priority)
+{
+    punctual_terms terms;
+    terms.size = sizeof terms;
+    terms.supply = supply;
+    terms.priority = priority;
+    terms.budget_ns = budget_ns;
+    terms.period_ns = period_ns;
+    terms.quota = 0;
+    return terms;
+}
+
+/* A scheduler without a budget of its own. */
+static inline punctual_terms punctual_shared(uint32_t priority)
+{
+    return punctual_served(PUNCTUAL_SHARED, 0, 0, priority);
 }
 
 /* Offered work goes to one worker of each CPU, whose queue has room for as much. */

@@ -70,6 +70,11 @@ pub struct punctual_constraint {
     pub late: u32,
     /// One of `punctual_on_overrun`, of periodic and sporadic work.
     pub on_overrun: u32,
+    /// How long a job waits in total, by itself or blocked by a scheduler, of periodic and sporadic
+    /// work.
+    pub suspension_ns: u64,
+    /// In how many waits, at most.
+    pub suspensions: u32,
 }
 
 /// A constraint of the kind that it says, or nothing.
@@ -78,7 +83,8 @@ pub(crate) fn constraint(from: &punctual_constraint) -> Result<Constraint, Statu
     let [period, deadline] = [from.period_ns, from.deadline_ns].map(Span::from_ns);
     let work = Work::from_ns(from.work_ns);
     let (kind, has) = (from.kind, |field: u64| field != 0);
-    let has_rules = from.late != 0 || from.on_overrun != 0;
+    let waits = has(from.suspension_ns) || from.suspensions != 0;
+    let has_rules = from.late != 0 || from.on_overrun != 0 || waits;
     let made = match kind {
         k if k == punctual_kind::PUNCTUAL_APERIODIC as u32 => {
             let fields = [
@@ -126,6 +132,8 @@ pub(crate) fn constraint(from: &punctual_constraint) -> Result<Constraint, Statu
     };
     let phase = Span::from_ns(from.phase_ns);
     let made = made.priority(from.priority).phase(phase);
+    let suspension = Span::from_ns(from.suspension_ns);
+    let made = made.suspension(suspension, from.suspensions);
     Ok(made.late(late).on_overrun(on_overrun))
 }
 
@@ -144,6 +152,8 @@ mod tests {
             phase_ns: 0,
             late: 0,
             on_overrun: 0,
+            suspension_ns: 0,
+            suspensions: 0,
         }
     }
 
@@ -158,6 +168,13 @@ mod tests {
         assert_eq!(constraint(&of(2, 4_000_000, 7_000, 0)), Ok(sporadic));
         let reserved = Constraint::reservation(ms(4), us(7)).priority(3);
         assert_eq!(constraint(&of(3, 4_000_000, 7_000, 0)), Ok(reserved));
+        let waiting = punctual_constraint {
+            suspension_ns: 2_000,
+            suspensions: 2,
+            ..of(1, 4_000_000, 7_000, 0)
+        };
+        let waits = every.suspension(Span::from_us(2), 2);
+        assert_eq!(constraint(&waiting), Ok(waits));
         let once = Constraint::once(us(7), ms(9)).priority(3);
         assert_eq!(constraint(&of(4, 0, 7_000, 9_000_000)), Ok(once));
         assert_eq!(constraint(&of(0, 0, 0, 0)), Ok(Constraint::aperiodic(3)));
@@ -177,8 +194,9 @@ mod tests {
         }
         let plain = [of(0, 0, 0, 0), of(3, 5, 1, 0), of(4, 0, 1, 5)];
         for plain in plain {
-            let (mut late, mut rule) = (plain, plain);
-            (late.late, rule.on_overrun) = (1, 1);
+            let (mut late, mut rule, mut waits) = (plain, plain, plain);
+            (late.late, rule.on_overrun, waits.suspensions) = (1, 1, 1);
+            assert_eq!(constraint(&waits), refused, "{waits:?}");
             assert_eq!(constraint(&late), refused, "{late:?}");
             assert_eq!(constraint(&rule), refused, "{rule:?}");
         }

@@ -5,33 +5,19 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
 use punctual_linux::{Panic, RunError};
-use punctual_model::{Machine, Ns, PolicyKind, Span};
+use punctual_model::Machine;
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
+use crate::policy::policy;
 use crate::report::keep_report;
 use crate::rwlock::forget_users;
+use crate::scheduler::{forget_schedulers, punctual_branch, tree};
 use crate::spread::{forget_offered, punctual_spread, spread};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::thread::{Carried, first_work, forget_threads, punctual_body};
-
-/// The policy that decides on a CPU: the values of `policy`.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum punctual_policy {
-    /// The earliest absolute deadline first.
-    PUNCTUAL_EARLIEST_DEADLINE = 0,
-    /// The highest priority first, with preemption.
-    PUNCTUAL_FIXED_PRIORITY = 1,
-    /// Every thread in turn, for `timeslice_ns` at most.
-    PUNCTUAL_ROUND_ROBIN = 2,
-    /// First come, first served, without preemption.
-    PUNCTUAL_FIFO = 3,
-    /// The highest priority first; a running thread goes on until it waits or its job is done.
-    PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
-}
 
 /// A CPU of a run, and what its first thread executes there.
 #[repr(C)]
@@ -74,6 +60,12 @@ pub struct punctual_options {
     pub without_terms: u32,
     /// How work is spread over the CPUs (`punctual_offer`). Null: none is.
     pub spread: *const punctual_spread,
+    /// The schedulers below the policies of the CPUs. Null: none.
+    pub schedulers: *const punctual_branch,
+    /// How many.
+    pub scheduler_count: usize,
+    /// How many schedulers each CPU may have at a time beside them (`punctual_scheduler_promote`).
+    pub promotions: u32,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -94,6 +86,7 @@ impl Drop for Alone {
     fn drop(&mut self) {
         forget_threads();
         forget_offered();
+        forget_schedulers();
         // SAFETY: the run is over, and the next one begins after this.
         unsafe {
             forget_holders();
@@ -126,7 +119,7 @@ pub unsafe extern "C" fn punctual_run(
         is_place_or_null(result)?;
         // SAFETY: neither null nor misaligned, and a description (the caller).
         let cpu = unsafe { cpu.read() };
-        let mut runtime = Runtime::on(cpu.host, policy(&cpu)?);
+        let mut runtime = Runtime::on(cpu.host, policy(cpu.policy, cpu.timeslice_ns)?);
         if !options.is_null() {
             // SAFETY: as the caller vouches.
             runtime = unsafe { with_options(runtime, options) }?;
@@ -177,6 +170,10 @@ unsafe fn with_options(
         // SAFETY: as the caller vouches.
         runtime = runtime.spread(unsafe { spread(options.spread) }?);
     }
+    // SAFETY: as the caller vouches.
+    runtime = runtime.tree(unsafe { tree(options.schedulers, options.scheduler_count) }?);
+    let promotions = u16::try_from(options.promotions);
+    runtime = runtime.promotions(promotions.map_err(|_| Status::PUNCTUAL_INVALID)?);
     for place in 0..options.beside_count {
         let beside = options.beside.wrapping_add(place);
         is_place(beside)?;
@@ -184,25 +181,16 @@ unsafe fn with_options(
         let beside = unsafe { beside.read() };
         let first = beside.first.ok_or(Status::PUNCTUAL_INVALID)?;
         let argument = Carried(beside.argument);
-        runtime = runtime.and(beside.host, policy(&beside)?, move || {
-            // SAFETY: as the caller vouches.
-            let _ = unsafe { first_work(first, argument) };
-        });
+        runtime = runtime.and(
+            beside.host,
+            policy(beside.policy, beside.timeslice_ns)?,
+            move || {
+                // SAFETY: as the caller vouches.
+                let _ = unsafe { first_work(first, argument) };
+            },
+        );
     }
     Ok(runtime)
-}
-
-fn policy(cpu: &punctual_cpu) -> Result<PolicyKind<Ns>, Status> {
-    let timeslice = Span::from_ns(cpu.timeslice_ns);
-    let policy = match (cpu.policy, cpu.timeslice_ns) {
-        (0, 0) => PolicyKind::EarliestDeadlineFirst,
-        (1, 0) => PolicyKind::FixedPriority { preemptive: true },
-        (2, 1..) => PolicyKind::RoundRobin { timeslice },
-        (3, 0) => PolicyKind::Fifo,
-        (4, 0) => PolicyKind::FixedPriority { preemptive: false },
-        _ => return Err(Status::PUNCTUAL_INVALID),
-    };
-    Ok(policy)
 }
 
 fn not_started(error: &StartError) -> Status {

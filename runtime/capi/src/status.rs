@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_char};
 
 use ::punctual_thread::sync::WaitError;
 use ::punctual_thread::thread::SpawnError;
+use punctual_kern::Refusal;
 use punctual_linux::JoinError;
 
 /// What a call answers. Only `PUNCTUAL_OK` means that it has happened.
@@ -69,6 +70,23 @@ pub enum punctual_status {
     PUNCTUAL_ABANDONED = 24,
     /// The queue of work of this CPU is full.
     PUNCTUAL_FULL = 25,
+    /// As many schedulers as the run was started for exist already.
+    PUNCTUAL_NO_SCHEDULER_LEFT = 26,
+    /// A child of this scheduler would be deeper than a tree may be.
+    PUNCTUAL_TOO_DEEP = 27,
+    /// The scheduler or one above it has as many threads as its quota allows.
+    PUNCTUAL_QUOTA = 28,
+    /// The scheduler that asks has no power over this thread or scheduler.
+    PUNCTUAL_NOT_YOURS = 29,
+    /// The scheduler has not that much budget left to lend.
+    PUNCTUAL_NO_BUDGET = 30,
+    /// A more trusted scheduler has blocked the thread for itself.
+    PUNCTUAL_BLOCKED = 31,
+    /// The thread has nothing to run, so it cannot be blocked.
+    PUNCTUAL_NOT_READY = 32,
+    /// A thread with a guarantee changes its scheduler between two jobs, and it is in the middle of
+    /// one: ask again.
+    PUNCTUAL_HAS_JOB = 33,
 }
 
 use punctual_status as Status;
@@ -77,7 +95,7 @@ use punctual_status as Status;
 pub(crate) type Answer = Result<(), Status>;
 
 impl Status {
-    const ALL: [(Status, &'static CStr); 26] = {
+    const ALL: [(Status, &'static CStr); 34] = {
         use punctual_status::*;
         [
             (PUNCTUAL_OK, c"it has happened"),
@@ -118,6 +136,35 @@ impl Status {
                 c"the processor was taken from the thread",
             ),
             (PUNCTUAL_FULL, c"the queue of work is full"),
+            (
+                PUNCTUAL_NO_SCHEDULER_LEFT,
+                c"the run has no scheduler left: start it for more",
+            ),
+            (
+                PUNCTUAL_TOO_DEEP,
+                c"a scheduler would be deeper than a tree may be",
+            ),
+            (
+                PUNCTUAL_QUOTA,
+                c"the scheduler has as many threads as it may",
+            ),
+            (
+                PUNCTUAL_NOT_YOURS,
+                c"the scheduler has no power over what was named",
+            ),
+            (
+                PUNCTUAL_NO_BUDGET,
+                c"the scheduler has not that much budget left",
+            ),
+            (
+                PUNCTUAL_BLOCKED,
+                c"a more trusted scheduler has blocked the thread",
+            ),
+            (PUNCTUAL_NOT_READY, c"the thread has nothing to run"),
+            (
+                PUNCTUAL_HAS_JOB,
+                c"the thread is in the middle of a job: ask again",
+            ),
         ]
     };
 }
@@ -162,7 +209,47 @@ impl From<SpawnError> for Status {
             SpawnError::NotAdmitted(NotAdmitted::Meaningless(_)) => Status::PUNCTUAL_INVALID,
             SpawnError::NotAdmitted(_) => Status::PUNCTUAL_REFUSED,
             SpawnError::Busy(error) => error.into(),
+            SpawnError::Refused(refusal) => refusal.into(),
+            SpawnError::NotHere => Status::PUNCTUAL_OTHER_CPU,
+            SpawnError::HasJob => Status::PUNCTUAL_HAS_JOB,
+            SpawnError::Asks => Status::PUNCTUAL_BUSY,
+            SpawnError::NotItsRoot => Status::PUNCTUAL_NOT_YOURS,
             _ => Status::PUNCTUAL_NOT_ALLOWED,
+        }
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Status {
+        match refusal {
+            Refusal::StaleThread(_) | Refusal::NoSuchNode(_) => Status::PUNCTUAL_STALE,
+            Refusal::NobodyRuns => Status::PUNCTUAL_NO_RUN,
+            Refusal::NoThreadLeft => Status::PUNCTUAL_NO_THREAD_LEFT,
+            Refusal::NoNodeLeft => Status::PUNCTUAL_NO_SCHEDULER_LEFT,
+            Refusal::InvalidConstraint | Refusal::NotGrantable(_) => Status::PUNCTUAL_INVALID,
+            Refusal::AlreadyHeld(_) => Status::PUNCTUAL_ALREADY_HELD,
+            Refusal::NotHeld(_) => Status::PUNCTUAL_NOT_HELD,
+            Refusal::Deadlock(_) => Status::PUNCTUAL_DEADLOCK,
+            Refusal::TooDeep(_) => Status::PUNCTUAL_TOO_DEEP,
+            Refusal::QuotaExhausted(_) => Status::PUNCTUAL_QUOTA,
+            Refusal::NotItsOwn(_)
+            | Refusal::NotItsChild(_)
+            | Refusal::NotASibling(_)
+            | Refusal::OnlyRootCreates(_) => Status::PUNCTUAL_NOT_YOURS,
+            Refusal::TooLittleBudget(_) => Status::PUNCTUAL_NO_BUDGET,
+            Refusal::BlockedByTrusted(_) => Status::PUNCTUAL_BLOCKED,
+            Refusal::NotReady(_) => Status::PUNCTUAL_NOT_READY,
+            Refusal::NotSporadic(_)
+            | Refusal::NoSuchSlot(_)
+            | Refusal::NotDeclared(_)
+            | Refusal::NestedTooDeep(_)
+            | Refusal::UsesResources(_)
+            | Refusal::NotAParent(_)
+            | Refusal::NotDeciding(_)
+            | Refusal::StalePick(_)
+            | Refusal::NotReplaceable(_)
+            | Refusal::NothingShelved(_)
+            | Refusal::BeingReplaced(_) => Status::PUNCTUAL_NOT_ALLOWED,
         }
     }
 }
@@ -196,10 +283,67 @@ mod tests {
             let found = unsafe { CStr::from_ptr(punctual_strerror(place)) };
             assert_eq!(found, text);
         }
-        for unknown in [-1, 26, i32::MAX, i32::MIN] {
+        for unknown in [-1, 34, i32::MAX, i32::MIN] {
             // SAFETY: a literal.
             let found = unsafe { CStr::from_ptr(punctual_strerror(unknown)) };
             assert_eq!(found, c"no code of Punctual's");
         }
+    }
+
+    /// The refusal that the enumeration has next: a new one does not compile until it is here.
+    fn next(refusal: Refusal) -> Option<Refusal> {
+        use Refusal::*;
+        let (t, n) = (
+            punctual_model::ThreadId::new(1, 0),
+            punctual_kern::NodeId::new(1, 0),
+        );
+        match refusal {
+            StaleThread(_) => Some(NobodyRuns),
+            NobodyRuns => Some(NoThreadLeft),
+            NoThreadLeft => Some(NotSporadic(t)),
+            NotSporadic(_) => Some(NoSuchSlot(0)),
+            NoSuchSlot(_) => Some(InvalidConstraint),
+            InvalidConstraint => Some(NotDeclared(0)),
+            NotDeclared(_) => Some(AlreadyHeld(0)),
+            AlreadyHeld(_) => Some(NotHeld(0)),
+            NotHeld(_) => Some(NestedTooDeep(0)),
+            NestedTooDeep(_) => Some(Deadlock(0)),
+            Deadlock(_) => Some(UsesResources(t)),
+            UsesResources(_) => Some(NoSuchNode(n)),
+            NoSuchNode(_) => Some(NoNodeLeft),
+            NoNodeLeft => Some(TooDeep(n)),
+            TooDeep(_) => Some(NotAParent(n)),
+            NotAParent(_) => Some(QuotaExhausted(n)),
+            QuotaExhausted(_) => Some(NotDeciding(n)),
+            NotDeciding(_) => Some(StalePick(n)),
+            StalePick(_) => Some(NotItsOwn(t)),
+            NotItsOwn(_) => Some(NotReady(t)),
+            NotReady(_) => Some(NotItsChild(n)),
+            NotItsChild(_) => Some(NotASibling(n)),
+            NotASibling(_) => Some(TooLittleBudget(n)),
+            TooLittleBudget(_) => Some(OnlyRootCreates(n)),
+            OnlyRootCreates(_) => Some(BlockedByTrusted(t)),
+            BlockedByTrusted(_) => Some(NotGrantable(n)),
+            NotGrantable(_) => Some(NotReplaceable(n)),
+            NotReplaceable(_) => Some(NothingShelved(n)),
+            NothingShelved(_) => Some(BeingReplaced(n)),
+            BeingReplaced(_) => None,
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_the_core_has_its_words_and_its_code() {
+        let first = Refusal::StaleThread(punctual_model::ThreadId::new(1, 0));
+        let all: Vec<Refusal> = core::iter::successors(Some(first), |r| next(*r)).collect();
+        let mut words = std::collections::BTreeSet::new();
+        for refusal in &all {
+            let said = refusal.to_string();
+            assert!(said.len() > 10 && words.insert(said.clone()), "{said}");
+            let error = SpawnError::Refused(*refusal);
+            assert!(error.to_string().ends_with(&said));
+            let code = Status::from(error);
+            assert!(code != Status::PUNCTUAL_OK && code != Status::PUNCTUAL_INTERNAL);
+        }
+        assert_eq!(all.len(), 30);
     }
 }

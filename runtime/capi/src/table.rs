@@ -272,6 +272,11 @@ impl<T> Used<'_, T> {
         false
     }
 
+    /// The number by which it is found.
+    pub(crate) fn number(&self) -> u64 {
+        self.handle
+    }
+
     /// Keeps it in use after this is dropped, until [`Table::put_back`].
     pub(crate) fn keep(self) {
         core::mem::forget(self);

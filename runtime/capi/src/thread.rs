@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use ::punctual_thread::Thread;
 use ::punctual_thread::thread::{self, Builder, Waker};
+use ::punctual_thread::tree::Scheduler;
 use punctual_linux::{JobInfo, this_cpu};
 use punctual_model::Span;
 
@@ -237,28 +238,44 @@ pub unsafe extern "C" fn punctual_thread_create_with(
     body: punctual_body,
     argument: *mut c_void,
 ) -> punctual_status {
-    answer(|| {
-        is_place_or_null(thread)?;
-        // SAFETY: as the caller vouches.
-        let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
-        let builder = Builder::new(&name, constraint(&asks)?).on_fault(rule_of(on_fault)?);
-        let body = body.ok_or(Status::PUNCTUAL_INVALID)?;
-        on_a_thread()?;
-        let id = THREADS.insert(Entry::new(None))?;
-        let mut reserved = Reserved::of(THREADS.get(id)?);
-        let argument = Carried(argument);
-        // SAFETY: as the caller vouches.
-        let made = builder.spawn(move || unsafe { work(id, body, argument) });
-        // Nobody else sets it.
-        let _ = reserved.entry().thread.set(made.map_err(refused)?);
-        if thread.is_null() {
-            // Nobody will ask: the entry goes, and with it the claim to a result.
-            return Ok(());
-        }
-        reserved.keep();
-        // SAFETY: as the caller vouches.
-        unsafe { offer(thread, punctual_thread { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { create(thread, (name, asks), (on_fault, body, argument), None) })
+}
+
+/// A thread of the caller's CPU, in the care of a scheduler (`None`: the caller's).
+///
+/// # Safety
+/// As for [`punctual_thread_create`].
+pub(crate) unsafe fn create(
+    thread: *mut punctual_thread,
+    (name, asks): (*const c_char, *const punctual_constraint),
+    (on_fault, body, argument): (u32, punctual_body, *mut c_void),
+    home: Option<&Scheduler>,
+) -> Answer {
+    is_place_or_null(thread)?;
+    // SAFETY: as the caller vouches.
+    let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
+    let builder = Builder::new(&name, constraint(&asks)?).on_fault(rule_of(on_fault)?);
+    let body = body.ok_or(Status::PUNCTUAL_INVALID)?;
+    on_a_thread()?;
+    let id = THREADS.insert(Entry::new(None))?;
+    let mut reserved = Reserved::of(THREADS.get(id)?);
+    let argument = Carried(argument);
+    // SAFETY: as the caller vouches.
+    let work = move || unsafe { work(id, body, argument) };
+    let made = match home {
+        Some(home) => home.create(builder, work),
+        None => builder.spawn(work),
+    };
+    // Nobody else sets it.
+    let _ = reserved.entry().thread.set(made.map_err(refused)?);
+    if thread.is_null() {
+        // Nobody will ask: the entry goes, and with it the claim to a result.
+        return Ok(());
+    }
+    reserved.keep();
+    // SAFETY: as the caller vouches.
+    unsafe { offer(thread, punctual_thread { id }) }
 }
 
 /// The handle of the calling thread. It names nothing once the thread is detached; that of the

@@ -179,6 +179,16 @@ impl Scheduler {
         Ok(Scheduler(At::new(&place, NodeId::ROOT)))
     }
 
+    /// Whether it is a scheduler still, on the caller's CPU.
+    pub fn is_alive(&self) -> bool {
+        let there = |place: Place| {
+            place
+                .ask(|admission, _| Ok(admission.knows(self.0.node)))
+                .is_ok_and(|knows| knows)
+        };
+        self.0.place().is_ok_and(there)
+    }
+
     /// The scheduler of this name below, however deep it is.
     ///
     /// # Errors
@@ -293,7 +303,8 @@ impl Scheduler {
         };
         place.ask(|admission, now| {
             let moved = admission.moves(grant, (self.0.node, home), now)?;
-            let _ = manage(self.0.node, request(id), &[id])?;
+            let rest: &[ThreadId] = if moved.is_some() { &[id] } else { &[] };
+            let _ = manage(self.0.node, request(id), rest)?;
             admission.accept(moved);
             Ok(())
         })

@@ -163,7 +163,9 @@ impl Judge<'_> {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
                 !deep && !node.decides() && !node.queue.is_divided()
             }
-            Request::Block { thread, .. } => is_under(thread)?,
+            Request::Block { thread, .. } => {
+                is_under(thread)? && self.may_wake(by, self.find(thread)?)
+            }
             Request::Replace { node, policy } => {
                 let at = self.node(node)?;
                 self.is_below(at, by) && self.is_replaceable(at, node, policy)

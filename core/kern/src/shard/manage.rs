@@ -6,6 +6,7 @@ use punctual_order::{Attributes, Band, ChildPick, NodeId, Policy, Refusal};
 use super::Shard;
 use crate::manage::Request;
 use crate::thread::State;
+use crate::timeline::Timer;
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
@@ -54,7 +55,8 @@ impl<P: Policy> Shard<P> {
                 until,
             } => {
                 self.thread(thread)?;
-                self.tree.permit_block(by, thread)?;
+                // A thread that a more trusted scheduler has blocked gets no other timeout.
+                self.tree.permit_wake_by(by, thread)?;
                 self.block_by(by, (thread, exclusive, until), sink)?;
             }
             Request::Wake(thread) => {
@@ -138,6 +140,8 @@ impl<P: Policy> Shard<P> {
         }
         if exclusive {
             self.tree.block_for(id, by);
+            // Nor does the thread wake itself, by a timeout that it had set before.
+            self.timeline.cancel(thread, Timer::Timeout);
         }
         self.set_timeout(thread, until.map(|until| until.max(self.now)));
         Ok(())

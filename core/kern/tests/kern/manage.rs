@@ -256,6 +256,31 @@ fn an_exclusive_block_ends_with_its_timeout() {
 }
 
 #[test]
+fn nobody_less_trusted_ends_an_exclusive_block() {
+    let mut grove = line();
+    let _ = grove.at(0, Event::Tick);
+    let block = |exclusive, until: Option<u64>| Request::Block {
+        thread: id(2),
+        exclusive,
+        until: until.map(Instant::from_ticks),
+    };
+    // It sleeps, until 5.
+    let until = Some(Instant::from_ticks(5));
+    assert_eq!(grove.at(0, Event::Block { until }).refused, None);
+    assert_eq!(ask(&mut grove, node(1), block(true, None)), Ok(()));
+    // Neither its own timeout, nor that of a scheduler below, which cannot make the block its own.
+    let refused = Err(Refusal::BlockedByTrusted(id(2)));
+    assert_eq!(ask(&mut grove, node(2), block(false, Some(3))), refused);
+    assert_eq!(ask(&mut grove, node(2), block(true, Some(3))), refused);
+    let _ = grove.at(6, Event::Tick);
+    assert_eq!(grove.shard.state(id(2)), State::Blocked);
+    // A more trusted one may.
+    assert_eq!(ask(&mut grove, NodeId::ROOT, block(false, Some(7))), Ok(()));
+    let _ = grove.at(7, Event::Tick);
+    assert_ne!(grove.shard.state(id(2)), State::Blocked);
+}
+
+#[test]
 fn the_block_of_a_demoted_scheduler_is_its_parents() {
     let mut grove = line();
     let _ = grove.at(0, Event::Tick);

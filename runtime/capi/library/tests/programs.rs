@@ -204,6 +204,26 @@ fn calls_that_check_the_room_they_are_given_stop_no_cpu() {
 }
 
 #[test]
+fn a_component_in_c_lives_on_the_supply_of_its_scheduler() {
+    if let Some(said) = says("examples/c/tree.c") {
+        assert!(
+            said.contains(" jobs on 2 ms in 10 ms; more: not admitted"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn schedulers_in_c_are_held_by_handles_and_refuse_by_codes() {
+    if let Some(said) = says("runtime/capi/library/tests/c/trees.c") {
+        assert_eq!(
+            said,
+            "schedulers do what they say, and every mistake is a code\n"
+        );
+    }
+}
+
+#[test]
 fn two_cpus_in_c_hear_each_other() {
     if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
         let one = said == "skipped: one CPU only\n";

@@ -63,6 +63,11 @@ impl Admission {
         Ok(())
     }
 
+    /// Whether there is such a scheduler.
+    pub(crate) fn knows(&self, node: NodeId) -> bool {
+        self.state.place_of(node).is_ok()
+    }
+
     /// The scheduler of this name in the subtree of `above`.
     pub(crate) fn named(&self, above: NodeId, name: &str) -> Result<NodeId, NotAdmitted> {
         let below = self.state.below(self.state.place_of(above)?);

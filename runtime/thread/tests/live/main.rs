@@ -13,4 +13,5 @@ mod storm;
 mod sync;
 mod threads;
 mod tree;
+mod tree_refusals;
 mod two_cpus;

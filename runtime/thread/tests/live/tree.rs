@@ -15,11 +15,11 @@ use crate::common::{FIXED, fly, free, ms, runtime, us};
 
 const POLLING: ServerKind = ServerKind::Polling;
 
-fn trees() -> Runtime {
+pub(crate) fn trees() -> Runtime {
     runtime(FIXED).promotions(4)
 }
 
-fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) -> Declared {
+pub(crate) fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) -> Declared {
     Declared {
         name: name.to_owned(),
         cpu: CpuId(0),
@@ -37,16 +37,16 @@ fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) -> Declared
 }
 
 /// Runs `first` on a CPU that may have four schedulers.
-fn grown<T: Send + 'static>(first: impl FnOnce(Scheduler) -> T + Send + 'static) -> T {
+pub(crate) fn grown<T: Send + 'static>(first: impl FnOnce(Scheduler) -> T + Send + 'static) -> T {
     let with_root = || first(Scheduler::root().expect("the first thread"));
     fly(trees(), with_root).result
 }
 
-fn server(priority: u32, (budget, period): (u64, u64)) -> Terms {
+pub(crate) fn server(priority: u32, (budget, period): (u64, u64)) -> Terms {
     Terms::server(POLLING, (us(budget * 1_000), ms(period))).priority(priority)
 }
 
-fn periodic(period: u64, wcet: u64) -> Constraint {
+pub(crate) fn periodic(period: u64, wcet: u64) -> Constraint {
     Constraint::periodic(ms(period), us(wcet)).priority(1)
 }
 
@@ -62,7 +62,7 @@ fn counting(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
 }
 
 /// The name of the refusal.
-fn refused<T>(result: Result<T, SpawnError>) -> String {
+pub(crate) fn refused<T>(result: Result<T, SpawnError>) -> String {
     match result {
         Err(SpawnError::Refused(refusal)) => {
             let all = format!("{refusal:?}");
@@ -186,7 +186,9 @@ fn what_would_be_late_elsewhere_stays_where_it_is() {
 #[test]
 fn a_scheduler_blocks_and_wakes_in_its_name() {
     grown(|root| {
-        let net = root.promote("net", server(3, (4, 10))).expect("room");
+        // It sleeps for most of the time, and not for want of budget.
+        let kept = Terms::server(ServerKind::Deferrable, (us(4_000), ms(10)));
+        let net = root.promote("net", kept.priority(3)).expect("room");
         let inner = net
             .promote("inner", Terms::shared().priority(2))
             .expect("room");
@@ -213,6 +215,12 @@ fn a_scheduler_blocks_and_wakes_in_its_name() {
         loops.wake();
         stands_still(true);
         net.wake(&loops).expect("who blocked it");
+        stands_still(false);
+        // So can the root.
+        ready(|| root.block(&loops, Wait::until_woken().exclusive()));
+        stands_still(true);
+        assert_eq!(refused(net.wake(&loops)), "BlockedByTrusted");
+        root.wake(&loops).expect("who blocked it");
         stands_still(false);
         // For a while: it goes on by itself.
         ready(|| inner.block(&loops, Wait::within(ms(5))));

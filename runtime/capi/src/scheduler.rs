@@ -1,0 +1,461 @@
+//! The tree of a running CPU: schedulers made, moved, funded and taken away.
+//!
+//! A handle is a place of a table, its generation, and a key drawn at random. So a number that a
+//! program mixed up names nothing, and nobody finds a handle by counting. Code of the same process
+//! can read all memory: this keeps components apart, and stops no attacker (note 0037).
+
+use core::ffi::{c_char, c_void};
+use core::hash::BuildHasher;
+use std::hash::RandomState;
+
+use ::punctual_thread::thread::ThreadRef;
+use ::punctual_thread::tree::{Recipient, Scheduler, Terms, Wait};
+use punctual_model::{
+    CpuId, Priority, Scheduler as Declared, SchedulerId, Server, ServerKind, Span, Supply, Trust,
+    Work,
+};
+
+use crate::admission::refused;
+use crate::constraint::punctual_constraint;
+use crate::edge::{answer, give, is_place, sized, text};
+use crate::policy::policy;
+use crate::status::{punctual_status, punctual_status as Status};
+use crate::table::{Table, Used};
+use crate::thread::{create, punctual_body, punctual_thread, with as with_thread};
+use crate::time::on_a_thread;
+
+static SCHEDULERS: Table<Entry> = Table::new();
+
+/// A scheduler, and the authority over its subtree. All zero: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_scheduler {
+    /// The library's.
+    pub id: u64,
+    /// The library's, too.
+    pub key: u64,
+}
+
+/// A scheduler that budget may be lent to, and nothing else. All zero: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_recipient {
+    /// The library's.
+    pub id: u64,
+    /// The library's, too.
+    pub key: u64,
+}
+
+/// The supply that a scheduler gets of its parent: the values of `supply` of `punctual_terms`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum punctual_supply {
+    /// The processor, whenever it is the most urgent: no budget of its own.
+    PUNCTUAL_SHARED = 0,
+    /// Full at each period start if something is pending then; budget without work is lost.
+    PUNCTUAL_POLLING = 1,
+    /// Full at each period start, and kept to the end of the period.
+    PUNCTUAL_DEFERRABLE = 2,
+    /// Used budget comes back one period after its use began.
+    PUNCTUAL_SPORADIC_SERVER = 3,
+    /// A deadline that moves with the use of the budget.
+    PUNCTUAL_CONSTANT_BANDWIDTH = 4,
+    /// Full at each period start; passes whether used or not.
+    PUNCTUAL_PERIODIC_RESOURCE = 5,
+}
+
+/// The terms on which a scheduler joins a tree. Made by `punctual_served` and `punctual_shared`
+/// below, which set `size`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_terms {
+    /// `sizeof(punctual_terms)`, by which later versions tell earlier ones.
+    pub size: usize,
+    /// One of `punctual_supply`.
+    pub supply: u32,
+    /// Urgency among what its parent orders; a larger number is more urgent.
+    pub priority: u32,
+    /// Processor time in each period; 0 with `PUNCTUAL_SHARED`.
+    pub budget_ns: u64,
+    /// The period; 0 with `PUNCTUAL_SHARED`.
+    pub period_ns: u64,
+    /// Most threads of its subtree at any one time; 0: as many as there are.
+    pub quota: u32,
+}
+
+/// A scheduler that a run starts with: `schedulers` of `punctual_options`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_branch {
+    /// Its name, by which `punctual_scheduler_find` finds it.
+    pub name: *const c_char,
+    /// The CPU: 0 for that of the call, from 1 on those beside it.
+    pub cpu: u32,
+    /// Its parent: 0 for the policy of the CPU, else the place of a branch of the same array,
+    /// counted from 1.
+    pub parent: u32,
+    /// How it orders its threads and children: one of `punctual_policy`.
+    pub policy: u32,
+    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+    pub timeslice_ns: u64,
+    /// Its terms with its parent.
+    pub terms: punctual_terms,
+}
+
+/// A scheduler that a program has a handle of.
+struct Entry {
+    scheduler: Scheduler,
+    /// Of the authority.
+    key: u64,
+    /// Of the recipient.
+    to_lend: u64,
+}
+
+fn kind_of(supply: u32) -> Result<Option<ServerKind>, Status> {
+    Ok(match supply {
+        0 => None,
+        1 => Some(ServerKind::Polling),
+        2 => Some(ServerKind::Deferrable),
+        3 => Some(ServerKind::Sporadic),
+        4 => Some(ServerKind::ConstantBandwidth),
+        5 => Some(ServerKind::PeriodicResource),
+        _ => return Err(Status::PUNCTUAL_INVALID),
+    })
+}
+
+fn server(from: &punctual_terms) -> Result<Option<Server<punctual_model::Ns>>, Status> {
+    let (budget, period) = (Work::from_ns(from.budget_ns), Span::from_ns(from.period_ns));
+    match kind_of(from.supply)? {
+        None if from.budget_ns == 0 && from.period_ns == 0 => Ok(None),
+        None => Err(Status::PUNCTUAL_INVALID),
+        Some(kind) => Ok(Some(Server {
+            kind,
+            budget,
+            period,
+        })),
+    }
+}
+
+fn quota(from: &punctual_terms) -> Option<u32> {
+    Some(from.quota).filter(|quota| *quota > 0)
+}
+
+fn terms(from: &punctual_terms) -> Result<Terms, Status> {
+    let terms = match server(from)? {
+        None => Terms::shared(),
+        Some(server) => Terms::server(server.kind, (server.budget, server.period)),
+    };
+    let terms = terms.priority(from.priority);
+    Ok(quota(from).map_or(terms, |quota| terms.quota(quota)))
+}
+
+/// The tree that a run starts with.
+///
+/// # Safety
+/// `from` is null with a `count` of 0, or to that many branches, each with a name.
+pub(crate) unsafe fn tree(
+    from: *const punctual_branch,
+    count: usize,
+) -> Result<Vec<Declared>, Status> {
+    if from.is_null() && count > 0 {
+        return Err(Status::PUNCTUAL_INVALID);
+    }
+    let mut tree = Vec::new();
+    for place in 0..count {
+        let branch = from.wrapping_add(place);
+        is_place(branch)?;
+        // SAFETY: one of as many branches (the caller).
+        let branch = unsafe { branch.read() };
+        if branch.terms.size != size_of::<punctual_terms>() {
+            return Err(Status::PUNCTUAL_INVALID);
+        }
+        // SAFETY: as the caller vouches.
+        let name = unsafe { text(branch.name) }?.into_owned();
+        let small = |number: u32| u16::try_from(number).map_err(|_| Status::PUNCTUAL_INVALID);
+        let parent = match small(branch.parent)? {
+            0 => None,
+            place if usize::from(place) <= count => Some(SchedulerId(place - 1)),
+            _ => return Err(Status::PUNCTUAL_INVALID),
+        };
+        tree.push(Declared {
+            name,
+            cpu: CpuId(small(branch.cpu)?),
+            parent,
+            policy: policy(branch.policy, branch.timeslice_ns)?,
+            priority: Priority::new(branch.terms.priority),
+            supply: server(&branch.terms)?.map_or(Supply::Shared, Supply::Server),
+            trust: Trust::Inline,
+            quota: quota(&branch.terms),
+        });
+    }
+    Ok(tree)
+}
+
+/// The run is over, and with it its schedulers.
+pub(crate) fn forget_schedulers() {
+    SCHEDULERS.each(|entry| {
+        entry.retire();
+    });
+}
+
+fn find(handle: punctual_scheduler) -> Result<Used<'static, Entry>, Status> {
+    on_a_thread()?;
+    let entry = SCHEDULERS.get(handle.id)?;
+    match entry.key == handle.key {
+        true => Ok(entry),
+        false => Err(Status::PUNCTUAL_STALE),
+    }
+}
+
+/// The scheduler that a handle lends to.
+fn recipient(handle: punctual_recipient) -> Result<Recipient, Status> {
+    let entry = SCHEDULERS.get(handle.id)?;
+    match entry.to_lend == handle.key {
+        true => Ok(entry.scheduler.recipient()),
+        false => Err(Status::PUNCTUAL_STALE),
+    }
+}
+
+/// The handle of a scheduler: one for each, however often it is asked for.
+fn handle_of(scheduler: Scheduler) -> Result<punctual_scheduler, Status> {
+    let mut known = None;
+    SCHEDULERS.each(|entry| {
+        if entry.scheduler == scheduler {
+            known = Some((entry.number(), entry.key));
+        }
+    });
+    let (id, key) = match known {
+        Some(known) => known,
+        None => {
+            // The standard library draws the seeds of its maps from the system.
+            let drawn = RandomState::new();
+            let (key, to_lend) = (drawn.hash_one(1_u8), drawn.hash_one(2_u8));
+            let entry = Entry {
+                scheduler,
+                key,
+                to_lend,
+            };
+            (SCHEDULERS.insert(entry)?, key)
+        }
+    };
+    Ok(punctual_scheduler { id, key })
+}
+
+/// The root of the tree of the caller's CPU: its own policy, with authority over the whole tree. It
+/// is given to the first thread of the CPU, once; `PUNCTUAL_NOT_YOURS` to anybody else. On threads
+/// of a run.
+///
+/// # Safety
+/// `scheduler` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_root(
+    scheduler: *mut punctual_scheduler,
+) -> punctual_status {
+    answer(|| {
+        is_place(scheduler)?;
+        let root = handle_of(Scheduler::root().map_err(refused)?)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(scheduler, root) }
+    })
+}
+
+/// The scheduler of a name below another one, however deep it is; `PUNCTUAL_STALE` when there is
+/// none. On threads of its CPU.
+///
+/// # Safety
+/// `name` is null or a string; `found` is null, or to a place for a scheduler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_find(
+    scheduler: punctual_scheduler,
+    name: *const c_char,
+    found: *mut punctual_scheduler,
+) -> punctual_status {
+    answer(|| {
+        is_place(found)?;
+        // SAFETY: as the caller vouches.
+        let name = unsafe { text(name) }?;
+        let child = find(scheduler)?.scheduler.child(&name).map_err(refused)?;
+        let child = handle_of(child)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(found, child) }
+    })
+}
+
+/// A new scheduler below another one, which orders by fixed priority, if everybody stays on time
+/// beside its server. `PUNCTUAL_REFUSED` (`punctual_why` says why), `PUNCTUAL_NO_SCHEDULER_LEFT`
+/// (`promotions` of `punctual_options`), `PUNCTUAL_INVALID` for terms that mean nothing there. On
+/// threads of its CPU.
+///
+/// # Safety
+/// `name` is null or a string; `asks` is null or to terms; `child` is null, or to a place for a
+/// scheduler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_promote(
+    scheduler: punctual_scheduler,
+    name: *const c_char,
+    asks: *const punctual_terms,
+    child: *mut punctual_scheduler,
+) -> punctual_status {
+    answer(|| {
+        is_place(child)?;
+        // SAFETY: as the caller vouches.
+        let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
+        let terms = terms(&asks)?;
+        let entry = find(scheduler)?;
+        let made = entry.scheduler.promote(&name, terms).map_err(refused)?;
+        let made = handle_of(made)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(child, made) }
+    })
+}
+
+/// A scheduler below another one is none any more, nor are those below it: their threads fall back
+/// to its parent. `PUNCTUAL_REFUSED` when somebody would be late then; `PUNCTUAL_HAS_JOB` while one
+/// of its threads with a guarantee is in the middle of a job. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_demote(
+    scheduler: punctual_scheduler,
+    child: punctual_scheduler,
+) -> punctual_status {
+    answer(|| {
+        let (above, below) = (find(scheduler)?, find(child)?);
+        above.scheduler.demote(&below.scheduler).map_err(refused)?;
+        drop((above, below));
+        SCHEDULERS.each(|entry| {
+            if !entry.scheduler.is_alive() {
+                entry.retire();
+            }
+        });
+        Ok(())
+    })
+}
+
+/// `punctual_thread_create_with` in the care of a scheduler, admitted on its supply: only the root
+/// creates threads, and the quotas of this scheduler and of those above it answer
+/// (`PUNCTUAL_QUOTA`). On threads of its CPU.
+///
+/// # Safety
+/// As for `punctual_thread_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_create(
+    scheduler: punctual_scheduler,
+    thread: *mut punctual_thread,
+    name: *const c_char,
+    asks: *const punctual_constraint,
+    on_fault: u32,
+    body: punctual_body,
+    argument: *mut c_void,
+) -> punctual_status {
+    answer(|| {
+        let home = find(scheduler)?;
+        let home = Some(&home.scheduler);
+        // SAFETY: as the caller vouches.
+        unsafe { create(thread, (name, asks), (on_fault, body, argument), home) }
+    })
+}
+
+/// A thread of a scheduler's own goes into the care of its child `to`. `PUNCTUAL_REFUSED` when
+/// somebody would be late then; `PUNCTUAL_HAS_JOB` while the thread has a guarantee and is in the
+/// middle of a job. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_grant(
+    scheduler: punctual_scheduler,
+    thread: punctual_thread,
+    to: punctual_scheduler,
+) -> punctual_status {
+    answer(|| {
+        let (from, to) = (find(scheduler)?, find(to)?);
+        with_thread(thread, |thread| {
+            from.scheduler.grant(thread, &to.scheduler).map_err(refused)
+        })
+    })
+}
+
+/// A thread that some scheduler below has comes back, however deep it is; otherwise as
+/// `punctual_scheduler_grant`. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_revoke(
+    scheduler: punctual_scheduler,
+    thread: punctual_thread,
+) -> punctual_status {
+    answer(|| {
+        let entry = find(scheduler)?;
+        with_thread(thread, |thread| {
+            entry.scheduler.revoke(thread).map_err(refused)
+        })
+    })
+}
+
+/// The handle by which siblings lend a scheduler budget. On threads of a run.
+///
+/// # Safety
+/// `to_lend` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_recipient(
+    scheduler: punctual_scheduler,
+    to_lend: *mut punctual_recipient,
+) -> punctual_status {
+    answer(|| {
+        is_place(to_lend)?;
+        let (id, key) = (scheduler.id, find(scheduler)?.to_lend);
+        // SAFETY: as the caller vouches.
+        unsafe { give(to_lend, punctual_recipient { id, key }) }
+    })
+}
+
+/// Budget of a scheduler goes to a sibling until the end of the lender's period.
+/// `PUNCTUAL_NO_BUDGET` when it has not that much left; `PUNCTUAL_REFUSED` when somebody would be
+/// late without it here, or with it there. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_lend(
+    scheduler: punctual_scheduler,
+    to: punctual_recipient,
+    work_ns: u64,
+) -> punctual_status {
+    answer(|| {
+        let (from, to) = (find(scheduler)?, recipient(to)?);
+        let work = Work::from_ns(work_ns);
+        from.scheduler.lend(&to, work).map_err(refused)
+    })
+}
+
+/// A thread of a scheduler's subtree waits, for `within_ns` at most. With `exclusive` 1 only this
+/// scheduler and those above it may wake it. A thread with a guarantee waits only as its constraint
+/// declares (`suspension_ns`), else `PUNCTUAL_REFUSED`; `PUNCTUAL_NOT_READY` when it has nothing to
+/// run. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_block(
+    scheduler: punctual_scheduler,
+    thread: punctual_thread,
+    within_ns: u64,
+    exclusive: u32,
+) -> punctual_status {
+    answer(|| {
+        let wait = match within_ns {
+            u64::MAX => Wait::until_woken(),
+            most => Wait::within(Span::from_ns(most)),
+        };
+        let wait = match exclusive {
+            0 => wait,
+            1 => wait.exclusive(),
+            _ => return Err(Status::PUNCTUAL_INVALID),
+        };
+        let entry = find(scheduler)?;
+        let thread = with_thread(thread, |thread| Ok(ThreadRef::from(thread)))?;
+        entry.scheduler.block(thread, wait).map_err(refused)
+    })
+}
+
+/// A thread of a scheduler's subtree goes on; `PUNCTUAL_BLOCKED` when a more trusted scheduler has
+/// blocked it for itself. A scheduling point. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_wake(
+    scheduler: punctual_scheduler,
+    thread: punctual_thread,
+) -> punctual_status {
+    answer(|| {
+        let entry = find(scheduler)?;
+        let thread = with_thread(thread, |thread| Ok(ThreadRef::from(thread)))?;
+        entry.scheduler.wake(thread).map_err(refused)
+    })
+}

@@ -1,0 +1,102 @@
+//! Runs whose tree is built and changed by their program, recorded: checked, replayed, judged.
+
+use punctual::thread::{self, SpawnError};
+use punctual::tree::{Scheduler, Terms, Wait};
+use punctual::{Constraint, Ns, PolicyKind, RunReport, Runtime, Span, System, Work, record};
+
+use crate::threads_log::{allowed, prove};
+
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+
+fn ms(n: u64) -> Span<Ns> {
+    Span::from_ms(n)
+}
+
+fn runtime() -> Runtime {
+    let cpu = *allowed().last().expect("one at least");
+    let runtime = Runtime::on(cpu, FIXED).terms(System::default().machine);
+    runtime.main(Constraint::aperiodic(5)).promotions(3)
+}
+
+/// Asks again while a thread is in the middle of a job, or has nothing to run.
+fn ask(mut request: impl FnMut() -> Result<(), SpawnError>) {
+    for _ in 0..2_000 {
+        match request() {
+            Err(SpawnError::HasJob | SpawnError::Refused(_)) => {
+                thread::sleep(Span::from_us(250));
+            }
+            answer => return answer.expect("admitted"),
+        }
+    }
+    panic!("never");
+}
+
+fn server(budget: u64, period: u64) -> Terms {
+    let kind = punctual::model::ServerKind::Deferrable;
+    Terms::server(kind, (Work::from_ms(budget), ms(period)))
+}
+
+/// Executes for about 200 us per job.
+fn jobs() {
+    let started = thread::now();
+    let busy = || {
+        let spent = started.zip(thread::now()).map(|(from, to)| to.since(from));
+        spent.is_some_and(|spent| spent < Span::from_us(200))
+    };
+    while busy() {
+        core::hint::spin_loop();
+    }
+    while thread::wait_next_period().is_ok() {}
+}
+
+/// A child comes, gets threads, creates one, blocks, wakes, lends, and leaves.
+fn changes() -> Result<(), SpawnError> {
+    let root = Scheduler::root()?;
+    let every =
+        |period, priority| Constraint::periodic(ms(period), Work::from_us(800)).priority(priority);
+    let control = thread::spawn("control", every(10, 9), jobs)?;
+    let moved = thread::spawn("moved", every(50, 3), jobs)?;
+    let net = root.promote("net", server(3, 10).priority(5).quota(2))?;
+    let log = root.promote("log", server(2, 20).priority(4))?;
+    let own = net.spawn("own", every(40, 2).suspension(ms(1), 1), jobs)?;
+    ask(|| root.grant(&moved, &net));
+    let more = net.spawn("more", Constraint::aperiodic(1), || ());
+    assert!(
+        matches!(more, Err(SpawnError::Refused(_))),
+        "beyond its quota"
+    );
+    ask(|| net.block(&own, Wait::within(ms(1)).exclusive()));
+    let _ = net.wake(&own);
+    ask(|| log.lend(&net.recipient(), Work::from_us(500)));
+    thread::sleep(ms(100));
+    ask(|| root.revoke(&moved));
+    ask(|| root.demote(&net));
+    root.demote(&log)?;
+    thread::sleep(ms(100));
+    for thread in [&control, &moved, &own] {
+        let _ = thread.cancel();
+    }
+    Ok(())
+}
+
+#[test]
+fn a_tree_that_a_program_changes_is_recorded_checked_and_replayed() {
+    let _alone = crate::alone();
+    let recorded = record(runtime(), 16 << 20, changes).expect("a run");
+    assert_eq!(recorded.result, Some(Ok(())));
+    prove(&recorded);
+    let report = RunReport::new(&recorded.log);
+    for name in ["control", "moved", "own"] {
+        let task = report.tasks.iter().find(|task| task.name == name);
+        let task = task.unwrap_or_else(|| panic!("no {name} in {report}"));
+        let deadline = if name == "control" {
+            10_000_000
+        } else {
+            50_000_000
+        };
+        assert!(task.jobs >= 3, "{report}");
+        // The promise is the largest that any verdict made while it lived.
+        let bound = task.machine_bound_ns.expect("promised");
+        assert!(bound <= deadline, "{report}");
+    }
+}
