@@ -232,6 +232,7 @@ mod tests {
             }),
             trust: Trust::Inline,
             quota: None,
+            fallback: None,
         });
         served.tasks[0].scheduler = Some(punctual_model::SchedulerId(0));
         assert_eq!([7, 10].map(|l| of(&served, l)), [7, 7]);

@@ -219,6 +219,8 @@ pub enum Event {
     },
     /// The scheduler that was let run ([`Next::RunChild`]) has decided.
     ChildPicked(ChildPick),
+    /// The code of the scheduler that was let run has failed: it decides no more.
+    ChildFailed(NodeId),
 }
 
 /// News for another shard: the predecessor behind `slot` has finished all jobs below `frontier`.

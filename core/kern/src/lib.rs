@@ -46,8 +46,8 @@ pub use manage::Request;
 pub use precedence::{Edge, Source};
 pub use punctual_model::Constraint;
 pub use punctual_order::{
-    Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,
-    Refusal, Server, SlotTerms, Tree,
+    Attributes, Capacity, ChildPick, FallbackCause, Grant, Next, NodeId, NodeTerms, Pick, Policy,
+    ReadyQueue, Refusal, Server, SlotTerms, Tree,
 };
 pub use shard::{
     ConfigError, Counters, FastOutcome, MAX_PLACES_PER_ENTRY, MAX_RELEASES_PER_ENTRY, Shard,

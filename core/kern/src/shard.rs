@@ -320,6 +320,7 @@ impl<P: Policy> Shard<P> {
             }
             Event::Manage { by, request } => self.manage(by, &request, sink)?,
             Event::ChildPicked(pick) => self.child_picked(&pick)?,
+            Event::ChildFailed(child) => self.child_failed(child)?,
             Event::Remote(message) => self.hear(message, sink)?,
         }
         Ok(())

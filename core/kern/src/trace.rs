@@ -4,7 +4,7 @@
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
 use punctual_model::{Instant, Mode, PolicyKind, Priority, ThreadId, Work};
-use punctual_order::{Next, NodeId};
+use punctual_order::{FallbackCause, Next, NodeId};
 
 use crate::event::{Decision, Entry, Event};
 
@@ -226,6 +226,14 @@ pub enum TraceEvent {
     SchedulerEnded {
         /// Which; those below it end with it.
         node: NodeId,
+    },
+    /// A scheduler that decided on its own supply does so no more: the built-in policy that it named
+    /// is told of its threads from now on.
+    FellBack {
+        /// Which scheduler.
+        node: NodeId,
+        /// Why.
+        cause: FallbackCause,
     },
     /// Another policy orders what a scheduler orders, from this entry's decision on.
     PolicyReplaced {

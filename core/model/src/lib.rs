@@ -44,7 +44,9 @@ pub use machine::{Limits, Machine, Reserve, Share};
 pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
 pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};
-pub use scheduler::{MAX_DEPTH, PolicyKind, Scheduler, Server, ServerKind, Slot, Supply, Trust};
+pub use scheduler::{
+    Fallback, MAX_DEPTH, PolicyKind, Scheduler, Server, ServerKind, Slot, Supply, Trust,
+};
 pub use system::{Cpu, Fault, ModelError, Requirement, RunOptions, System};
 pub use task::{Class, Late, OnOverrun, Task, WorkSource};
 pub use time::{Frequency, Instant, Ns, Span, Ticks, Unit, Work};

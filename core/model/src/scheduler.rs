@@ -30,6 +30,22 @@ pub struct Scheduler {
     pub trust: Trust,
     /// Most threads that its subtree may have at any one time; `None`: no limit of its own.
     pub quota: Option<u32>,
+    /// What orders its threads when it decides on its own supply and does not.
+    pub fallback: Option<Fallback>,
+}
+
+/// The policy that takes the place of a scheduler's own code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fallback {
+    /// How it orders the threads.
+    pub policy: PolicyKind<Ns>,
+    /// How many periods of its supply the code may let pass without a lawful answer.
+    pub after: u32,
+}
+
+impl Fallback {
+    /// `after` of a file that does not say it.
+    pub const AFTER: u32 = 3;
 }
 
 /// The supply that a parent gives a child.

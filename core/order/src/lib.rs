@@ -39,4 +39,4 @@ pub use ready::ReadyQueue;
 pub use refusal::Refusal;
 pub use server::Server;
 pub use servers::{AnyServer, ConstantBandwidth, Deferrable, PeriodicResource, Polling, Sporadic};
-pub use tree::{Grant, Member, NodeTerms, SlotTerms, Tree};
+pub use tree::{FallbackCause, Grant, Member, NodeTerms, SlotTerms, Tree};

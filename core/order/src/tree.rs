@@ -49,7 +49,7 @@ use replace::{Change, Replacing, Shelf};
 use section::{Overrun, Parked};
 
 pub use build::{Grant, NodeTerms, SlotTerms};
-pub use replace::Member;
+pub use replace::{FallbackCause, Member};
 
 /// Hears that a server has budget that it did not have, or has used its budget (zero).
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);

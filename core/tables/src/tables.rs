@@ -25,7 +25,7 @@ use punctual_model::{
     CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
 };
 
-pub use nodes::NodeRow;
+pub use nodes::{FallbackRow, NodeRow};
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
@@ -62,6 +62,8 @@ pub struct CpuTables {
     pub nodes: Vec<NodeRow>,
     /// Slots in the frames of nodes that divide time.
     pub slots: Vec<SlotTerms>,
+    /// The policies of schedulers that decide on their own supply, for when they do not.
+    pub fallbacks: Vec<FallbackRow>,
     /// Precedences: the successor's thread, and the edge.
     pub edges: Vec<(u32, Edge)>,
     /// Predecessors on other CPUs, by slot: first arrival and period.
@@ -170,6 +172,7 @@ impl CpuTables {
             homes: Vec::new(),
             nodes: Vec::new(),
             slots: Vec::new(),
+            fallbacks: Vec::new(),
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
@@ -203,6 +206,9 @@ impl CpuTables {
         let tree = self.tree(policy).map_err(ConfigError::Refused)?;
         let mut shard = Shard::new(tree);
         shard.set_wait_order(WaitOrder::of(self.policy));
+        for row in &self.fallbacks {
+            shard.set_fallback(NodeId::new(row.node, 0), row.policy, row.patience)?;
+        }
         for (index, (_, constraint)) in self.threads.iter().enumerate() {
             let home = self.homes.get(index).copied().unwrap_or(0);
             let _ = shard.attach_to(NodeId::new(home, 0), *constraint)?;
@@ -256,7 +262,10 @@ impl CpuTables {
         let mut tree = Tree::new(self.capacity, policy(0, self.policy));
         for (place, node) in (1..).zip(&self.nodes) {
             let parent = NodeId::new(node.parent, 0);
-            let _ = tree.add(parent, policy(place, node.policy), node.terms)?;
+            // One that decides on its own supply has a policy here for when it does not.
+            let fallback = self.fallbacks.iter().find(|row| row.node == place);
+            let kind = fallback.map_or(node.policy, |row| row.policy);
+            let _ = tree.add(parent, policy(place, kind), node.terms)?;
         }
         // What is left of the capacity is for schedulers that are promoted later.
         let spare = PolicyKind::FixedPriority { preemptive: true };

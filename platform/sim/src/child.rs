@@ -1,10 +1,12 @@
 //! A scheduler that decides on its own supply, as virtual time executes it.
 //!
 //! Its code looks, takes its time, and answers. One that misbehaves does what such code may do: it
-//! never answers, says that nobody shall run, or lies.
+//! never answers, says that nobody shall run, lies, or panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{ChildPick, NodeId, Policy, Shard};
+use punctual_kern::{ChildPick, Event, NodeId, Policy, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_tables::CpuTables;
 
@@ -21,6 +23,8 @@ pub(crate) struct Child {
     /// `None`: there is no such code, so it never answers.
     code: Option<ChildScheduler>,
     misconduct: Option<Misconduct>,
+    /// Its policy has panicked.
+    failed: bool,
     cost: Work,
     /// What is left of the decision under way.
     left: Option<Work>,
@@ -45,6 +49,7 @@ pub(crate) fn children(
             node,
             code: code.map(|at| codes.swap_remove(at)),
             misconduct: fault.map(|f| f.1),
+            failed: false,
             cost: faults.decision_cost.ticks_up(RATE),
             left: None,
             refused: 0,
@@ -81,19 +86,29 @@ impl Child {
         self.left = Some(left.as_work());
     }
 
-    /// The answer, at the end of its decision.
-    pub(crate) fn answer(&mut self, now: Instant) -> Option<ChildPick> {
+    /// The answer, at the end of its decision, or that its policy has panicked.
+    pub(crate) fn answer(&mut self, now: Instant) -> Option<Event> {
         self.left = None;
         let code = self.code.as_mut()?;
+        let is_silent = matches!(
+            self.misconduct,
+            Some(Misconduct::Silent | Misconduct::Loops)
+        );
+        if is_silent || self.failed {
+            return Some(Event::ChildPicked(code.decline()));
+        }
+        let Ok(pick) = catch_unwind(AssertUnwindSafe(|| code.decide(now))) else {
+            self.failed = true;
+            return Some(Event::ChildFailed(self.node));
+        };
         let pick = match self.misconduct {
-            None => code.decide(now),
-            Some(Misconduct::Silent | Misconduct::Loops) => code.decline(),
             Some(Misconduct::Lies) => {
                 self.lies = self.lies.wrapping_add(1);
-                lie(self.lies, code.decide(now))
+                lie(self.lies, pick)
             }
+            _ => pick,
         };
-        Some(pick)
+        Some(Event::ChildPicked(pick))
     }
 
     /// Whether its answer was refused.

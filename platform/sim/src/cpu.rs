@@ -327,9 +327,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
         if let Some(child) = self.deciding {
-            let pick = self.children[child].answer(now)?;
+            let answer = self.children[child].answer(now)?;
             self.section_end = None;
-            self.enter(now, Event::ChildPicked(pick));
+            self.enter(now, answer);
             return None;
         }
         let id = self.running?;

@@ -4,15 +4,15 @@
 //! numbers of kinds live in memory only; in files a kind is its name.
 
 use punctual_kern::{
-    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, Next, NodeId, NodeTerms,
-    Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, Taker, TraceEvent, UseTerms,
-    WaitOrder, WakeCause,
+    Ceiling, ChildPick, Constraint, Decision, Edge, Event, FallbackCause, Grant, Message, Next,
+    NodeId, NodeTerms, Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, Taker,
+    TraceEvent, UseTerms, WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, CpuId, Instant, Mode, PolicyKind, Priority, Protocol, ResourceId, SchedulerId,
     Span, TaskId, ThreadId, Trust, Work,
 };
-use punctual_tables::NodeRow;
+use punctual_tables::{FallbackRow, NodeRow};
 
 use crate::value::{Column, Fields, ForPredecessors, columns, put_all, take_all};
 
@@ -46,6 +46,9 @@ pub(crate) enum TablesLine {
     Use(u32, UseTerms),
     /// A thread that was created while it ran, and its task.
     Created(ThreadId, TaskId),
+    /// What orders a node that decides on its own supply when it does not, and how long it is
+    /// asked before.
+    Fallback(FallbackRow),
 }
 
 /// Declares a table of forms, what stores a value of it (its words go to `put`), and what restores
@@ -144,6 +147,7 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
         [(now, Event::BlockOn { holder, key, until })];
     26 "replace" (now: Instant, by: NodeId, node: NodeId, policy: PolicyKind)
         [(now, Event::Manage { by, request: Request::Replace { node, policy } })];
+    27 "child-failed" (now: Instant, child: NodeId) [(now, Event::ChildFailed(child))];
 }
 
 forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
@@ -205,6 +209,8 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
     63 "unqueued" (node: NodeId, budget: Option<Work>) [TraceEvent::Unqueued { node, budget }];
     64 "policy-replaced" (node: NodeId, policy: PolicyKind)
         [TraceEvent::PolicyReplaced { node, policy }];
+    65 "fell-back" (node: NodeId, cause: FallbackCause)
+        [TraceEvent::FellBack { node, cause }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
@@ -256,6 +262,8 @@ forms! { TABLES, store_tables: &TablesLine, tables: TablesLine;
     107 "use" (thread: u32, resource: u32, mode: Mode, length: Work, priority: Priority)
         [TablesLine::Use(thread, UseTerms { resource, mode, length, priority })];
     108 "created" (thread: ThreadId, task: TaskId) [TablesLine::Created(thread, task)];
+    109 "fallback" (node: u16, policy: PolicyKind, patience: Span)
+        [TablesLine::Fallback(FallbackRow { node, policy, patience })];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.

@@ -43,7 +43,7 @@ pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
-    Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport,
-    Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy,
-    TaskReport,
+    Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack, MAX_LISTED_MISSES, Miss,
+    OracleReport, Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict,
+    SchedulerReport, TakenBy, TaskReport,
 };

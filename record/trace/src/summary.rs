@@ -24,7 +24,7 @@ pub use cause::Cause;
 pub use counterfactual::Counterfactual;
 pub use figures::Quantiles;
 pub use requirement::RequirementReport;
-pub use supply::{ResourceReport, SchedulerReport};
+pub use supply::{FellBack, ResourceReport, SchedulerReport};
 pub use taken::TakenBy;
 
 /// Version of the JSON.

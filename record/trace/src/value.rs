@@ -1,7 +1,8 @@
 //! Values as columns of a record: each type says once how it is stored, read and written in a file.
 
 use punctual_kern::{
-    Ceiling, Constraint, Grant, MissingCause, NodeId, Outcome, Refusal, Taker, WaitOrder, WakeCause,
+    Ceiling, Constraint, FallbackCause, Grant, MissingCause, NodeId, Outcome, Refusal, Taker,
+    WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, Class, CpuId, Instant, Late, Mode, OnOverrun, PolicyKind, Priority, Protocol,
@@ -254,6 +255,8 @@ named! {
     WaitOrder, of WaitOrder:
         [WaitOrder::Priority] = 0 "priority", [WaitOrder::Deadline] = 1 "deadline",
         [WaitOrder::Fifo] = 2 "turn";
+    FallbackCause, of FallbackCause:
+        [FallbackCause::Failed] = 0 "failed", [FallbackCause::Unanswered] = 1 "unanswered";
     Trust, of Trust: [Trust::Inline] = 0 "inline", [Trust::OwnTime] = 1 "own-time";
 }
 

@@ -114,6 +114,7 @@ impl Terms {
             supply: self.server.map_or(Supply::Shared, Supply::Server),
             trust: Trust::Inline,
             quota: self.quota,
+            fallback: None,
         }
     }
 

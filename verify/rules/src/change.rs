@@ -42,6 +42,7 @@ impl Judge<'_> {
             T::Lent { from, to, work } => self.lent(self.node(from)?, self.node(to)?, work),
             T::Promoted { node, parent } => self.promoted(node, self.node(parent)?),
             T::SchedulerEnded { node } => self.scheduler_ended(self.node(node)?),
+            T::FellBack { node, cause } => self.fell_back(self.node(node)?, cause),
             T::PolicyReplaced { node, policy } => self.policy_replaced(self.node(node)?, policy),
             T::Queued {
                 node,

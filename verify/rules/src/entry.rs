@@ -243,6 +243,7 @@ impl<'a> Judge<'a> {
                     self.nodes[at].next = Some(policy);
                 }
             }
+            (Event::ChildFailed(child), _) => self.gave_up(child),
             (Event::HandOver { key, from, to }, _) => self.handed_over(key, (from, to)),
             (Event::Lock { resource, mode, .. }, Some(thread)) => {
                 self.threads[thread].request = Some((resource, mode));
@@ -274,6 +275,7 @@ impl<'a> Judge<'a> {
         self.arm = decision.arm;
         self.answered(decision.refused);
         self.deciding = child.and_then(|node| self.node(node));
+        self.patience_passes();
         self.releases_are_in_time(true);
         self.deferrals_are_told();
         self.keys_are_right();

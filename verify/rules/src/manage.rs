@@ -1,7 +1,7 @@
 //! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
 
-use punctual_kern::{ChildPick, Event, NodeId, Refusal, Request, WaitOrder};
-use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Work};
+use punctual_kern::{ChildPick, Event, FallbackCause, NodeId, Refusal, Request, WaitOrder};
+use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Trust, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
@@ -25,6 +25,9 @@ impl Judge<'_> {
         let unlawful = match event {
             Event::ChildPicked(pick) => return self.ask_pick(&pick, refused, certain),
             Event::Manage { by, request } => self.is_lawful(by, &request) != Some(true),
+            Event::ChildFailed(child) => {
+                self.node(child).is_none_or(|at| self.deciding != Some(at))
+            }
             Event::Wake(id) => {
                 let may = |thread: usize| self.may_wake(self.threads[thread].home, thread);
                 self.find(id).is_some_and(|thread| !may(thread))
@@ -72,6 +75,9 @@ impl Judge<'_> {
             let until = pick.until.filter(|until| *until > self.now);
             let node = &mut self.nodes[child];
             (node.answer, node.changed) = (Some(ChildPick { until, ..*pick }), false);
+            if pick.thread.is_some() || pick.until.is_some() {
+                node.asked = None;
+            }
         }
     }
 
@@ -192,6 +198,57 @@ impl Judge<'_> {
         let right = asked == Some(policy);
         self.must(right, Rule::PowerRespected, Entity::Node(at), what);
         self.nodes[at].queue.replace(policy, self.now);
+        // One that fell back decides no more.
+        let node = &mut self.nodes[at];
+        (node.terms.trust, node.answer) = (Trust::Inline, None);
+    }
+
+    /// Without a fallback a child that failed has answered that nobody shall run.
+    pub(crate) fn gave_up(&mut self, child: NodeId) {
+        let Some(at) = self.node(child) else { return };
+        let node = &mut self.nodes[at];
+        if node.fallback.is_none() {
+            let epoch = node.answer.map_or(0, |answer| answer.epoch);
+            let nobody = ChildPick {
+                child,
+                epoch,
+                thread: None,
+                until: None,
+            };
+            (node.answer, node.changed) = (Some(nobody), false);
+        }
+    }
+
+    /// A scheduler that decided on its own supply has failed, or let its time to answer pass.
+    pub(crate) fn fell_back(&mut self, at: usize, cause: FallbackCause) {
+        let (event, now) = (self.event, self.now);
+        let node = &mut self.nodes[at];
+        let fallback = node.fallback.take().filter(|_| node.decides());
+        let right = fallback.is_some_and(|fallback| match cause {
+            FallbackCause::Failed => {
+                matches!(event, Event::ChildFailed(child) if child.index() == at)
+            }
+            FallbackCause::Unanswered => {
+                let ends = |asked: Instant| asked.saturating_add(fallback.patience);
+                node.asked.is_some_and(|asked| now >= ends(asked))
+            }
+        });
+        node.next = fallback.map(|fallback| fallback.policy);
+        let what = format_args!("falls back ({cause:?}) without a reason");
+        self.must(right, Rule::ChildAnswersChecked, Entity::Node(at), what);
+        self.forget_answer(at);
+    }
+
+    /// Since when the child that is let run is asked, and who has nothing to decide on.
+    pub(crate) fn patience_passes(&mut self) {
+        if let Some(child) = self.deciding {
+            let _since = self.nodes[child].asked.get_or_insert(self.now);
+        }
+        for node in &mut self.nodes {
+            if node.queue.first().is_none() {
+                node.asked = None;
+            }
+        }
     }
 
     /// Only its blocker and those above it wake a thread that a scheduler blocked for itself.

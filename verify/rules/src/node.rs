@@ -8,7 +8,7 @@
 
 use punctual_kern::{ChildPick, Grant, NodeTerms, SlotTerms};
 use punctual_model::{Instant, PolicyKind, Span, Trust};
-use punctual_tables::CpuTables;
+use punctual_tables::{CpuTables, FallbackRow};
 
 use crate::queue::{Entity, Queue};
 use crate::server::Supply;
@@ -36,6 +36,10 @@ pub(crate) struct Node {
     pub(crate) queue: Queue,
     /// The policy that was asked for and does not order it yet.
     pub(crate) next: Option<PolicyKind>,
+    /// What orders it when it decides on its own supply and does not.
+    pub(crate) fallback: Option<FallbackRow>,
+    /// Since when it is asked to decide without a lawful answer.
+    pub(crate) asked: Option<Instant>,
 }
 
 impl Node {
@@ -47,6 +51,8 @@ impl Node {
             let parent = usize::from(row.parent).min(at - 1);
             let (mut node, above) = (Node::vacant(0, row.policy), nodes[parent].background_at);
             node.take_terms((at, parent), row.terms, above);
+            let mut fallbacks = tables.fallbacks.iter();
+            node.fallback = fallbacks.find(|row| usize::from(row.node) == at).copied();
             nodes.push(node);
         }
         let promoted = PolicyKind::FixedPriority { preemptive: true };
@@ -76,6 +82,8 @@ impl Node {
             slots: Vec::new(),
             queue: Queue::new(policy),
             next: None,
+            fallback: None,
+            asked: None,
         }
     }
 

@@ -151,6 +151,7 @@ fn shape(
                 Trust::Inline
             },
             quota: None,
+            fallback: None,
         });
     }
     (policy, below, words.join(" over "))

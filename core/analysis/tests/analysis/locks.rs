@@ -47,6 +47,7 @@ fn server(
         }),
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     });
     id
 }

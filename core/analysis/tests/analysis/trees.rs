@@ -17,6 +17,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) 
         supply,
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     }
 }
 

@@ -158,6 +158,14 @@ impl<P: Policy> Shard<P> {
         self.tree.child_picked(self.now, pick)
     }
 
+    /// The child that was let run has failed.
+    pub(super) fn child_failed(&mut self, child: NodeId) -> Result<(), Refusal> {
+        if self.deciding != Some(child) {
+            return Err(Refusal::NotDeciding(child));
+        }
+        self.tree.child_failed(self.now, child)
+    }
+
     /// The scheduler that the last [`Request::Promote`] made.
     pub fn last_promoted(&self) -> Option<NodeId> {
         self.last_promoted

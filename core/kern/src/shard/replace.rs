@@ -3,15 +3,30 @@
 //! Threads keep their jobs, their budgets, what they hold and what they inherit: those are the
 //! core's. Only their order is built anew, beside the old one, which decides until then.
 
-use punctual_model::PolicyKind;
+use punctual_model::{PolicyKind, Span};
 use punctual_order::{Member, NodeId, Policy, Refusal};
 
-use super::{MAX_PLACES_PER_ENTRY, Shard};
+use super::{ConfigError, MAX_PLACES_PER_ENTRY, Shard};
 use crate::effective::WaitOrder;
 use crate::thread::State;
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
+    /// A scheduler that decides on its own supply has its policy here for when it does not: when it
+    /// has been asked for `patience` and has not answered lawfully, or has failed. Before the run
+    /// starts.
+    ///
+    /// # Errors
+    /// No such scheduler, or it does not decide on its own supply.
+    pub fn set_fallback(
+        &mut self,
+        node: NodeId,
+        policy: PolicyKind,
+        patience: Span,
+    ) -> Result<(), ConfigError> {
+        Ok(self.tree.set_fallback(node, policy, patience)?)
+    }
+
     /// Puts a policy, with room for [`crate::Capacity::entities`] and nothing to order, beside a
     /// scheduler: [`crate::Request::Replace`] installs it. One at a time; comes between two
     /// entries, and allocates nothing.
@@ -46,6 +61,9 @@ impl<P: Policy> Shard<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn replace_some<S: Sink>(&mut self, sink: &mut S) {
+        while let Some((node, cause)) = self.tree.next_fallback() {
+            sink.trace(self.now, TraceEvent::FellBack { node, cause });
+        }
         let mut most = MAX_PLACES_PER_ENTRY;
         let threads = &self.threads;
         let member = |index: usize| {

@@ -37,6 +37,7 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
         if let Supply::Server(server) = scheduler.supply {
             checker.check_server(server);
         }
+        checker.check_fallback();
         if let Some(parent) = tree.parent_of(id) {
             checker.check_parent(parent);
         }
@@ -79,6 +80,25 @@ impl Checker<'_, '_> {
                 "server",
                 format!("its server grants {budget} in every {period}"),
                 "a budget is at most its period",
+            );
+        }
+    }
+
+    fn check_fallback(&mut self) {
+        let Some(fallback) = self.scheduler.fallback else {
+            return;
+        };
+        if self.scheduler.trust != Trust::OwnTime {
+            self.add(
+                "fallback",
+                "it has a fallback, and the core decides for it anyway".into(),
+                "remove it, or let its own code decide with `trust = \"own-time\"`",
+            );
+        } else if fallback.after == 0 || matches!(fallback.policy, PolicyKind::Tdm { .. }) {
+            self.add(
+                "fallback",
+                "its fallback has no periods to wait for, or divides time".into(),
+                "write `fallback = { policy = \"fixed-priority\", after = 3 }`",
             );
         }
     }

@@ -46,6 +46,7 @@ impl<P: Policy> Tree<P> {
 
     /// The node has nothing left to run. Its server hears of it when this instant is over.
     pub(super) fn fall(&mut self, now: Instant, at: u16) {
+        self.asks_no_more(at);
         let node = &mut self.nodes[usize::from(at)];
         if let Supply::Server(_) = node.supply
             && node.awake

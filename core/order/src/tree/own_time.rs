@@ -40,12 +40,24 @@ impl<P: Policy> Tree<P> {
         if node.epoch != pick.epoch {
             return Err(Refusal::StalePick(pick.child));
         }
+        // Nobody, and until nothing is known: that is no decision.
+        if pick.thread.is_some() || pick.until.is_some() {
+            self.asks_no_more(at);
+        }
         self.nodes[usize::from(at)].answer = Some(Answer {
             thread: pick.thread,
             // At once is never: it has just decided.
             until: pick.until.filter(|until| *until > now),
         });
         Ok(())
+    }
+
+    /// A child decides nothing any more: nobody runs until its ready threads change.
+    pub(super) fn give_up(&mut self, at: u16) {
+        self.nodes[usize::from(at)].answer = Some(Answer {
+            thread: None,
+            until: None,
+        });
     }
 
     /// The ready threads of a child have changed: it decides again.
@@ -75,6 +87,7 @@ impl<P: Policy> Tree<P> {
         match node.answer {
             None => {
                 let next = Next::RunChild(node.id(at));
+                self.asks(now, at);
                 Ok(Choice { next, until: None })
             }
             Some(Answer {

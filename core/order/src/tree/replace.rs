@@ -12,7 +12,7 @@
 //! begun to execute under it, and nobody has yielded. The same way leads from a scheduler that
 //! decides on its own supply back to the policy of its node.
 
-use punctual_model::{Instant, PolicyKind, ThreadId};
+use punctual_model::{Instant, PolicyKind, Span, ThreadId, Trust};
 
 use super::node::NONE;
 use super::{Attributes, Band, NodeId, Policy, Refusal, Tree};
@@ -23,6 +23,27 @@ pub(super) struct Shelf<P> {
     policy: Option<P>,
     /// It has not been asked for yet.
     is_new: bool,
+    /// What becomes of a node that decides on its own supply and does not.
+    fallback: Option<Fallback>,
+}
+
+/// The policy of a node that decides on its own supply, for when it does not.
+#[derive(Clone, Copy, Debug)]
+struct Fallback {
+    policy: PolicyKind,
+    /// How long it may be asked without a lawful answer.
+    patience: Span,
+    /// Since when it has been.
+    asked: Option<Instant>,
+}
+
+/// Why a scheduler that decided on its own supply does so no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FallbackCause {
+    /// Its code failed, as by a panic.
+    Failed,
+    /// It let its time to answer pass without a lawful answer.
+    Unanswered,
 }
 
 /// A node whose order is being built anew.
@@ -33,6 +54,10 @@ pub(super) struct Replacing {
     policy: PolicyKind,
     /// Entities with an index below this are known to the new policy.
     next: usize,
+    /// The new policy is the node's own, which decided on its supply until now: why.
+    fallback: Option<FallbackCause>,
+    /// That has been reported.
+    is_told: bool,
 }
 
 /// A thread, for the policy that comes to order it.
@@ -84,6 +109,7 @@ impl<P> Default for Shelf<P> {
         Shelf {
             policy: None,
             is_new: false,
+            fallback: None,
         }
     }
 }
@@ -156,13 +182,110 @@ impl<P: Policy> Tree<P> {
     pub fn begin_replace(&mut self, node: NodeId, policy: PolicyKind) {
         if let Ok(at) = self.node(node) {
             self.shelf(at).is_new = false;
-            self.replacing.push(Replacing {
-                at,
-                policy,
-                next: 0,
-            });
-            self.is_flat = false;
+            self.begin_replacing(at, policy, None);
         }
+    }
+
+    fn begin_replacing(&mut self, at: u16, policy: PolicyKind, fallback: Option<FallbackCause>) {
+        self.replacing.push(Replacing {
+            at,
+            policy,
+            next: 0,
+            fallback,
+            is_told: fallback.is_none(),
+        });
+        self.is_flat = false;
+    }
+
+    /// A scheduler that decides on its own supply, whose policy here is to order its threads when
+    /// it has been asked for `patience` and has not answered lawfully, or has failed. Before the
+    /// run starts.
+    ///
+    /// # Errors
+    /// No such scheduler, or it does not decide on its own supply.
+    pub fn set_fallback(
+        &mut self,
+        node: NodeId,
+        policy: PolicyKind,
+        patience: Span,
+    ) -> Result<(), Refusal> {
+        let at = self.node(node)?;
+        if !self.nodes[usize::from(at)].is_own_time() {
+            return Err(Refusal::NotDeciding(node));
+        }
+        self.shelf(at).fallback = Some(Fallback {
+            policy,
+            patience,
+            asked: None,
+        });
+        Ok(())
+    }
+
+    /// The code of a child that was let run has failed; it decides no more.
+    ///
+    /// # Errors
+    /// No such child.
+    pub fn child_failed(&mut self, now: Instant, child: NodeId) -> Result<(), Refusal> {
+        let at = self.node(child)?;
+        if !self.nodes[usize::from(at)].is_own_time() {
+            return Err(Refusal::NotDeciding(child));
+        }
+        if self.shelf(at).fallback.is_some() {
+            self.fall_back(now, at, FallbackCause::Failed);
+        } else {
+            self.give_up(at);
+        }
+        Ok(())
+    }
+
+    /// The child of node `at` is asked to decide.
+    pub(super) fn asks(&mut self, now: Instant, at: u16) {
+        if let Some(fallback) = &mut self.shelf(at).fallback
+            && fallback.asked.is_none()
+        {
+            fallback.asked = Some(now);
+            self.arm(at);
+        }
+    }
+
+    /// The child of node `at` has answered lawfully, or has nothing to decide on.
+    pub(super) fn asks_no_more(&mut self, at: u16) {
+        if let Some(fallback) = &mut self.shelf(at).fallback
+            && fallback.asked.take().is_some()
+        {
+            self.arm(at);
+        }
+    }
+
+    /// When the patience with a child ends.
+    pub(super) fn patience_ends(&self, at: u16) -> Option<Instant> {
+        let fallback = self.shelves[usize::from(at)].fallback.as_ref()?;
+        Some(fallback.asked?.saturating_add(fallback.patience))
+    }
+
+    /// The patience with a child has come to its end by `limit`, if it has one.
+    pub(super) fn lose_patience(&mut self, now: Instant, at: u16, limit: Instant) {
+        if self.patience_ends(at).is_some_and(|end| end <= limit) {
+            self.fall_back(now, at, FallbackCause::Unanswered);
+        }
+    }
+
+    fn fall_back(&mut self, now: Instant, at: u16, cause: FallbackCause) {
+        if let Some(fallback) = self.shelf(at).fallback.take() {
+            self.begin_replacing(at, fallback.policy, Some(cause));
+            // What it answered last stands no more.
+            self.ready_changed(at);
+            self.stir(now, at);
+            self.arm(at);
+        }
+    }
+
+    /// The next scheduler that falls back, with the reason; each once.
+    pub fn next_fallback(&mut self) -> Option<(NodeId, FallbackCause)> {
+        let untold = self.replacing.iter_mut().find(|it| !it.is_told)?;
+        untold.is_told = true;
+        let (at, cause) = (untold.at, untold.fallback?);
+        Some((self.nodes[usize::from(at)].id(at), cause))
     }
 
     /// Whether a policy is being replaced.
@@ -184,7 +307,9 @@ impl<P: Policy> Tree<P> {
         most: &mut usize,
         member: impl Fn(usize) -> Option<Member>,
     ) -> Option<(NodeId, PolicyKind)> {
-        let Replacing { at, policy, next } = *self.replacing.first()?;
+        let Replacing {
+            at, policy, next, ..
+        } = *self.replacing.first()?;
         let end = self.capacity.entities();
         let stop = end.min(next.saturating_add(*most));
         *most -= stop.saturating_sub(next);
@@ -233,13 +358,15 @@ impl<P: Policy> Tree<P> {
         if self.replacing.is_empty() {
             return;
         }
-        let Replacing { at, .. } = self.replacing.remove(0);
+        let Replacing { at, fallback, .. } = self.replacing.remove(0);
         self.is_flat = self.has_one_node() && self.replacing.is_empty();
         let (node, shelf) = (
             &mut self.nodes[usize::from(at)],
             &mut self.shelves[usize::from(at)],
         );
-        if let Some(shelved) = &mut shelf.policy {
+        if fallback.is_some() {
+            (node.trust, node.answer) = (Trust::Inline, None);
+        } else if let Some(shelved) = &mut shelf.policy {
             core::mem::swap(&mut node.policy, shelved);
         }
         // What the old one rested for is over.
@@ -249,6 +376,7 @@ impl<P: Policy> Tree<P> {
     /// A node is no more, and so is what was to order it.
     pub(super) fn forget_replacing(&mut self, at: u16) {
         self.replacing.retain(|it| it.at != at);
+        self.shelf(at).fallback = None;
     }
 
     /// The policy that comes, if it knows the entity, hears what the one that decides hears.
@@ -268,8 +396,19 @@ impl<P: Policy> Tree<P> {
     }
 
     /// Work without guarantees stays where it is: no policy of a node that can be replaced orders
-    /// it.
+    /// it. Of a node that decides on its own supply it comes below the policy, which has heard who
+    /// is in its care.
     fn tell(&mut self, at: u16, entity: ThreadId, change: Change<'_>) {
+        let node = &mut self.nodes[usize::from(at)];
+        if node.is_own_time() {
+            return match change {
+                Change::Attach | Change::Detach => {}
+                Change::Wake(a, band) => node.wake(entity, a, band),
+                Change::Block(band) => node.block(entity, band),
+                Change::Update(a, band) => node.update(entity, a, band),
+                Change::Renew(a, band) => node.renew(entity, a, band),
+            };
+        }
         let shelf = self.shelf(at);
         if let Some(policy) = shelf
             .policy

@@ -106,6 +106,7 @@ impl<P: Policy> Tree<P> {
             if rested {
                 self.end_rest(now, at);
             }
+            self.lose_patience(now, at, limit);
             self.arm(at);
         }
     }
@@ -208,7 +209,8 @@ impl<P: Policy> Tree<P> {
         };
         let rest = node.resting.filter(|until| *until != Instant::MAX);
         let loan = (!node.borrowed.left.is_zero()).then_some(node.borrowed.until);
-        match Choice::earlier(Choice::earlier(supply, rest), loan) {
+        let own = Choice::earlier(rest, self.patience_ends(at));
+        match Choice::earlier(Choice::earlier(supply, own), loan) {
             Some(due) => self.timers.set(u32::from(at), (due, u32::from(at))),
             None => self.timers.remove(u32::from(at)),
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use punctual_kern::{Grant, NodeTerms, SlotTerms};
-use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Supply, System};
+use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System};
 
 use super::{CpuTables, small};
 
@@ -18,6 +18,17 @@ pub struct NodeRow {
     pub policy: PolicyKind,
     /// Its terms with its parent.
     pub terms: NodeTerms,
+}
+
+/// The policy that takes the place of a scheduler's own code, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FallbackRow {
+    /// The place of the scheduler, which decides on its own supply.
+    pub node: u16,
+    /// How it orders the threads.
+    pub policy: PolicyKind,
+    /// How long the code may be asked without a lawful answer.
+    pub patience: Span,
 }
 
 /// Where each scheduler stands in the tree of its CPU.
@@ -80,6 +91,7 @@ impl Trees {
                     quota: scheduler.quota,
                 },
             });
+            cpu.fallbacks.extend(self.fallback(system, id));
         }
         for &id in &self.order {
             let scheduler = &system.schedulers[id.index()];
@@ -108,6 +120,27 @@ impl Trees {
                 length,
             });
         }
+    }
+
+    /// Its patience is so many periods of its server, or frames of its parent.
+    fn fallback(&self, system: &System, id: SchedulerId) -> Option<FallbackRow> {
+        let scheduler = &system.schedulers[id.index()];
+        let fallback = scheduler.fallback?;
+        let above = match scheduler.parent {
+            Some(parent) => system.schedulers[parent.index()].policy,
+            None => system.cpus[scheduler.cpu.index()].policy,
+        };
+        let period = match (&scheduler.supply, above) {
+            (Supply::Server(server), _) => server.period.ticks_nearest(self.frequency),
+            (_, PolicyKind::Tdm { frame, .. }) => frame.ticks_nearest(self.frequency),
+            _ => return None,
+        };
+        let patience = period.ticks().saturating_mul(u64::from(fallback.after));
+        Some(FallbackRow {
+            node: self.place(Some(id)),
+            policy: fallback.policy.in_ticks(self.frequency),
+            patience: Span::from_ticks(patience),
+        })
     }
 
     fn grant(&self, supply: &Supply) -> Grant {

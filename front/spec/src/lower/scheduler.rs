@@ -1,6 +1,6 @@
 //! From the sections of schedulers to the trees of the model.
 
-use punctual_model::{Ns, Priority, Scheduler, Server, ServerKind, Slot, Supply, Trust};
+use punctual_model::{Fallback, Ns, Priority, Scheduler, Server, ServerKind, Slot, Supply, Trust};
 
 use super::parent::{Parent, Parents};
 use super::policy::lower_policy;
@@ -39,6 +39,10 @@ pub(super) fn lower_schedulers(
                 _ => Trust::Inline,
             },
             quota: record.number("quota"),
+            fallback: record.record("fallback").map(|fallback| Fallback {
+                policy: lower_policy(fallback),
+                after: fallback.number("after").unwrap_or(Fallback::AFTER),
+            }),
         };
         let places = SchedulerPlaces {
             section,

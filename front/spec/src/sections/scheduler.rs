@@ -28,6 +28,8 @@ pub(super) static SCHEDULER: Keys = keys! {
         /// it decides on its own supply, and its answers are checked
         "own-time";
     }, "inline";
+    /// What orders its tasks when it decides on its own supply and does not; nobody when absent.
+    "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
     /// Most threads that it and the schedulers below it may have; no limit when absent.
     "quota": COUNT, 8;
 };
@@ -35,6 +37,22 @@ pub(super) static SCHEDULER: Keys = keys! {
 pub(super) const SLOTS: Key = key! {
     /// Its places in the frame; needed below tdm, and nowhere else.
     "slots": List(&Table(&SLOT)), [{ at = "0ms", length = "4ms" }];
+};
+
+static FALLBACK: Keys = keys! {
+    /// Which task runs next, from then on.
+    "policy": words! {
+        /// first come, first served; nobody is preempted
+        "fifo";
+        /// everybody in turn, for at most 10 ms
+        "round-robin";
+        /// the highest priority first
+        "fixed-priority";
+        /// the earliest absolute deadline first
+        "edf";
+    }, "fixed-priority", needed;
+    /// How many periods of its supply it may let pass without a lawful answer; 3 when absent.
+    "after": COUNT, 3;
 };
 
 static SERVER: Keys = keys! {

@@ -3,7 +3,8 @@
 //! To the carrier it is a light thread like any other, only that the core lets it run by the name
 //! of its scheduler. It looks (the core's part, gate closed), decides (its own part, preempted
 //! whenever its supply ends, however long it takes), and answers. A panic in its policy ends its
-//! deciding: from then on it answers that nobody shall run, and costs no more than that. One whose
+//! deciding: its fallback goes on, or from then on it answers that nobody shall run, and costs no
+//! more than that. One whose
 //! answer was refused waits on its own supply before it looks again, twice as long after each, so
 //! that a liar fills no recorder (design note 0006).
 
@@ -64,7 +65,9 @@ where
                     Err(payload) => {
                         light.note_panic(describe(payload.as_ref()));
                         failed = true;
-                        code.decline()
+                        // Its fallback goes on, if it has one; else it is asked again.
+                        rest(Event::ChildFailed(code.node()));
+                        continue;
                     }
                 }
             };

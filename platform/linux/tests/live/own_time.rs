@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{Log, alone, for_ms, input_of, one_cpu, periodic};
-use punctual_kern::{Attributes, Event, Pick, Policy, TraceEvent};
+use punctual_kern::{Attributes, Event, FallbackCause, Pick, Policy, TraceEvent};
 use punctual_linux::{CpuOutcome, Ending, Outcome, run};
 use punctual_model::{
-    CpuId, Instant, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span, Supply,
-    System, ThreadId, Trust, Work,
+    CpuId, Fallback, Instant, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind,
+    Span, Supply, System, ThreadId, Trust, Work,
 };
 use punctual_policy::EarliestDeadlineFirst;
 
@@ -30,6 +30,7 @@ fn family() -> System {
         }),
         trust: Trust::OwnTime,
         quota: None,
+        fallback: None,
     });
     for task in &mut system.tasks[..2] {
         task.scheduler = Some(SchedulerId(0));
@@ -39,6 +40,10 @@ fn family() -> System {
 
 /// How many jobs each of the three tasks had, and the outcome.
 fn fly(policy: impl Policy + Send + 'static) -> ([u64; 3], Outcome<Log>) {
+    fly_as(&family(), policy)
+}
+
+fn fly_as(system: &System, policy: impl Policy + Send + 'static) -> ([u64; 3], Outcome<Log>) {
     let counts: [Arc<AtomicU64>; 3] = Default::default();
     let body = |count: &Arc<AtomicU64>| -> punctual_linux::Body {
         let count = Arc::clone(count);
@@ -48,7 +53,7 @@ fn fly(policy: impl Policy + Send + 'static) -> ([u64; 3], Outcome<Log>) {
     };
     let bodies = counts.iter().map(body).collect();
     let log = Log::with_room(100_000);
-    let input = input_of(&family(), bodies, vec![Box::new(policy)], log);
+    let input = input_of(system, bodies, vec![Box::new(policy)], log);
     let mut options = for_ms(200);
     // Starved jobs never complete.
     options.grace_ns = 20_000_000;
@@ -170,4 +175,70 @@ fn a_child_whose_policy_panics_is_named_and_others_run_on() {
         (panics[0].name.as_str(), panics[0].message.as_str()),
         ("child 1", "out of ideas")
     );
+}
+
+/// The family with a fallback after three periods of its supply.
+fn with_fallback() -> System {
+    let mut system = family();
+    system.schedulers[0].fallback = Some(Fallback {
+        policy: PolicyKind::FixedPriority { preemptive: true },
+        after: 3,
+    });
+    system
+}
+
+fn fallbacks(outcome: &Outcome<Log>) -> Vec<FallbackCause> {
+    let fell = |(_, event): &(Instant, TraceEvent)| match event {
+        TraceEvent::FellBack { cause, .. } => Some(*cause),
+        _ => None,
+    };
+    outcome.cpus[0]
+        .sink
+        .traces
+        .iter()
+        .filter_map(fell)
+        .collect()
+}
+
+#[test]
+fn the_threads_of_a_child_that_loops_lies_or_is_silent_go_on_under_its_fallback() {
+    let _alone = alone();
+    let loops = instead(|_, _| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    let lies = instead(|_, _| Pick::run(ThreadId::new(2, 0)));
+    let silent = instead(|_, _| Pick::NOBODY);
+    let flights = [
+        fly_as(&with_fallback(), loops),
+        fly_as(&with_fallback(), lies),
+        fly_as(&with_fallback(), silent),
+    ];
+    for (jobs, outcome) in flights {
+        assert_eq!(fallbacks(&outcome), [FallbackCause::Unanswered]);
+        let stolen = outcome.cpus[0].counters.missing_ns / 6_000_000;
+        // Three of twenty periods have passed, and the jobs of these are late.
+        assert!(
+            jobs[..2].iter().all(|n| n + stolen >= 15),
+            "{jobs:?}, {stolen} stolen"
+        );
+        assert_all_ran(&jobs[2..], &outcome);
+    }
+}
+
+#[test]
+fn a_child_that_panics_is_followed_by_its_fallback_and_loses_no_job() {
+    let _alone = alone();
+    let mut decisions = 0;
+    let fragile = instead(move |order, now| {
+        decisions += 1;
+        if decisions == 5 {
+            resume_unwind(Box::new("enough"));
+        }
+        order.pick(now)
+    });
+    let (jobs, outcome) = fly_as(&with_fallback(), fragile);
+    assert_eq!(fallbacks(&outcome), [FallbackCause::Failed]);
+    assert_all_ran(&jobs, &outcome);
 }

@@ -1,10 +1,10 @@
 //! Schedulers that decide on their own supply, honest ones and others.
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{Event, NodeId, TraceEvent};
+use punctual_kern::{Attributes, Event, FallbackCause, NodeId, Pick, Policy, TraceEvent};
 use punctual_model::{
-    Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
-    Supply, System, Task, Trust, Work,
+    Fallback, Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server,
+    ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Misconduct, Options, prepare, run_with_children};
@@ -31,6 +31,7 @@ fn family() -> System {
         }),
         trust: Trust::OwnTime,
         quota: None,
+        fallback: None,
     });
     let mut of_child = |mut task: Task| {
         task.scheduler = Some(SchedulerId(0));
@@ -45,14 +46,17 @@ fn family() -> System {
 }
 
 fn simulate(system: &System, faults: Faults) -> Tape {
+    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, 16, &[]);
+    simulate_with(system, faults, Box::new(policy))
+}
+
+fn simulate_with(system: &System, faults: Faults, policy: Box<dyn Policy + Send>) -> Tape {
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
     let duration = Span::from_ns(RUN);
     tables.set_duration(system, duration);
     prepare(system, &mut tables, &faults);
     let cpu = &tables.cpus[0];
-    let entities = cpu.capacity.entities();
-    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, &[]);
-    let child = ChildScheduler::new(NodeId::new(1, 0), cpu.capacity.threads, Box::new(policy));
+    let child = ChildScheduler::new(NodeId::new(1, 0), cpu.capacity.threads, policy);
     let input = CpuInput {
         shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: Tape::default(),
@@ -145,4 +149,95 @@ fn a_child_that_wants_nobody_costs_only_its_decisions() {
             .iter()
             .all(|&r| r <= 100_000 + answers * 1_000)
     );
+}
+
+/// The family with a fallback after three periods of its supply.
+fn with_fallback() -> System {
+    let mut system = family();
+    system.schedulers[0].fallback = Some(Fallback {
+        policy: FIXED,
+        after: 3,
+    });
+    system
+}
+
+fn fallbacks(tape: &Tape) -> Vec<(u64, FallbackCause)> {
+    let fell = |(now, event): &(Instant, TraceEvent)| match event {
+        TraceEvent::FellBack { cause, .. } => Some((now.ticks(), *cause)),
+        _ => None,
+    };
+    tape.trace.iter().filter_map(fell).collect()
+}
+
+#[test]
+fn the_threads_of_a_child_that_does_not_answer_go_on_under_its_fallback() {
+    for how in [Misconduct::Loops, Misconduct::Lies, Misconduct::Silent] {
+        let tape = simulate(&with_fallback(), misbehaving(how));
+        // A lie may happen to be true, and the patience begins anew.
+        let in_time = match how {
+            Misconduct::Lies => 600_000..=700_000,
+            _ => 600_000..=600_000,
+        };
+        let fell = fallbacks(&tape);
+        let right = matches!(&fell[..], [(at, FallbackCause::Unanswered)] if in_time.contains(at));
+        assert!(right, "{how:?}: {fell:?}");
+        // From then on each period has the job that its budget has room for.
+        let done = tape.responses(0).len() + tape.responses(1).len();
+        assert!(done >= 4, "{how:?}: {done} jobs");
+        assert!(
+            tape.responses(2).iter().all(|&all| all <= 140_000),
+            "{how:?}"
+        );
+        let late = |(now, event): &&(Instant, TraceEvent)| {
+            now.ticks() > 700_000 && matches!(event, TraceEvent::ChildCharged { .. })
+        };
+        assert_eq!(
+            tape.trace.iter().filter(late).count(),
+            0,
+            "it decides no more"
+        );
+    }
+}
+
+#[test]
+fn an_honest_child_keeps_deciding_whatever_its_fallback() {
+    let tape = simulate(&with_fallback(), costing(1_000));
+    assert_eq!(fallbacks(&tape), []);
+    assert_eq!(tape.responses(1), [21_000; 5]);
+}
+
+/// Panics when it is asked for the third time.
+struct Fragile(AnyPolicy, u32);
+
+impl Policy for Fragile {
+    fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.0.wake(thread, a);
+    }
+    fn block(&mut self, thread: ThreadId) {
+        self.0.block(thread);
+    }
+    fn pick(&mut self, now: Instant) -> Pick {
+        self.1 += 1;
+        assert!(self.1 < 3, "the third decision");
+        self.0.pick(now)
+    }
+}
+
+#[test]
+fn a_policy_that_panics_is_followed_by_its_fallback_at_once() {
+    let entities = 16;
+    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, &[]);
+    let tape = simulate_with(
+        &with_fallback(),
+        costing(1_000),
+        Box::new(Fragile(policy, 0)),
+    );
+    let fell = fallbacks(&tape);
+    assert!(matches!(fell[..], [(_, FallbackCause::Failed)]), "{fell:?}");
+    assert_eq!(tape.responses(0).len() + tape.responses(1).len(), 10);
+    // Without a fallback nobody of its threads runs any more.
+    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, &[]);
+    let tape = simulate_with(&family(), costing(1_000), Box::new(Fragile(policy, 0)));
+    assert_eq!(fallbacks(&tape), []);
+    assert!(tape.responses(0).len() + tape.responses(1).len() <= 2);
 }

@@ -225,6 +225,8 @@ impl Builder {
             | TraceEvent::Unqueued { .. }
             | TraceEvent::Lent { .. }
             | TraceEvent::Moved { .. }
+            | TraceEvent::FellBack { .. }
+            | TraceEvent::PolicyReplaced { .. }
             | TraceEvent::Promoted { .. } => self.supply(now, event),
             other => self.progress(now, other),
         }
@@ -291,6 +293,17 @@ impl Builder {
             }
             TraceEvent::Moved { thread, home } => self.tree.move_to(thread.index(), home),
             TraceEvent::Promoted { node, parent } => self.tree.promote(node, parent),
+            TraceEvent::FellBack { node, cause } => {
+                if let Some(record) = self.tree.record(node) {
+                    record.fell_back = Some((now, cause));
+                }
+            }
+            TraceEvent::PolicyReplaced { node, policy } => {
+                if let Some(record) = self.tree.record(node) {
+                    record.replaced += 1;
+                    record.policy = Some(policy);
+                }
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! What each scheduler of a CPU's tree received and decided.
 
-use punctual_kern::NodeId;
-use punctual_model::{Instant, Work};
+use punctual_kern::{FallbackCause, NodeId};
+use punctual_model::{Instant, PolicyKind, Work};
 use punctual_tables::CpuTables;
 
 use super::Starved;
@@ -25,6 +25,12 @@ pub struct NodeRecord {
     pub exhausted: u64,
     /// Budget that it lent to siblings.
     pub lent: Work,
+    /// Since when it does not decide on its own supply any more, and why.
+    pub fell_back: Option<(Instant, FallbackCause)>,
+    /// How often another policy came to order it.
+    pub replaced: u64,
+    /// The last of these policies.
+    pub policy: Option<PolicyKind>,
 }
 
 /// The tree of one CPU over the run.

@@ -298,6 +298,16 @@ pub(super) fn schedulers(out: &mut String, report: &RunReport) {
             }
         }),
         ("deciding", "n", |s| short(s.deciding_ns)),
+        ("other policies", "", |s| {
+            match (&s.fell_back, s.policies_replaced) {
+                (Some(fell), _) => {
+                    let at = Short(fell.at_ns);
+                    format!("{} since {at}: {}", fell.policy, fell.reason())
+                }
+                (None, 0) => "–".into(),
+                (None, replaced) => format!("{} replaced", Count(replaced)),
+            }
+        }),
     ];
     let rows = (report.schedulers.as_slice(), MAX_LINES, "schedulers");
     table(out, columns, rows, no_class);

@@ -253,6 +253,12 @@ fn write_scheduler(f: &mut fmt::Formatter<'_>, s: &SchedulerReport) -> fmt::Resu
     if s.lent_ns > 0 {
         write!(f, ", lent {}", Short(s.lent_ns))?;
     }
+    if let Some(fell) = &s.fell_back {
+        let (at, why) = (Short(fell.at_ns), fell.reason());
+        write!(f, ", under {} since {at}: {why}", fell.policy)?;
+    } else if s.policies_replaced > 0 {
+        write!(f, ", its policy replaced {}", Times(s.policies_replaced))?;
+    }
     writeln!(f)
 }
 

@@ -1,11 +1,11 @@
 //! Schedulers below CPUs and resources: what was granted, used, waited for.
 
-use punctual_kern::Grant;
-use punctual_model::Span;
+use punctual_kern::{FallbackCause, Grant};
+use punctual_model::{Instant, Span};
 use punctual_tables::{CpuTables, NodeRow};
 
 use super::starved::starved;
-use crate::behavior::{Behavior, WaitReason};
+use crate::behavior::{Behavior, NodeRecord, WaitReason};
 use crate::log::Log;
 use crate::slots;
 
@@ -47,6 +47,43 @@ pub struct SchedulerReport {
     pub starved_ns: u64,
     /// Budget that it lent to siblings.
     pub lent_ns: u64,
+    /// How often another policy came to order it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub policies_replaced: u64,
+    /// The end of its deciding on its own supply.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub fell_back: Option<FellBack>,
+}
+
+/// A scheduler decided on its own supply until it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct FellBack {
+    /// When.
+    pub at_ns: u64,
+    /// `failed` or `unanswered`.
+    pub cause: &'static str,
+    /// What orders its threads since.
+    pub policy: &'static str,
+}
+
+impl FellBack {
+    /// Why, in words.
+    pub fn reason(&self) -> &'static str {
+        match self.cause {
+            "failed" => "its code failed",
+            _ => "it gave no lawful answer in time",
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One resource, on one CPU.
@@ -124,6 +161,19 @@ fn scheduler(
         exhausted: record.exhausted,
         starved_ns: log.ns(starved(behavior, at)),
         lent_ns: log.ns(record.lent.ticks()),
+        policies_replaced: record.replaced,
+        fell_back: record.fell_back.map(|fell| fell_back(log, fell, &record)),
+    }
+}
+
+fn fell_back(log: &Log, fell: (Instant, FallbackCause), record: &NodeRecord) -> FellBack {
+    FellBack {
+        at_ns: log.ns(fell.0.ticks()),
+        cause: match fell.1 {
+            FallbackCause::Failed => "failed",
+            FallbackCause::Unanswered => "unanswered",
+        },
+        policy: record.policy.map_or("none yet", |policy| policy.name()),
     }
 }
 

@@ -67,6 +67,7 @@ impl TablesReader {
             homes: Vec::new(),
             nodes: Vec::new(),
             slots: Vec::new(),
+            fallbacks: Vec::new(),
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
@@ -83,6 +84,7 @@ impl TablesReader {
                 }
                 TablesLine::Edge(successor, edge) => tables.edges.push((successor, edge)),
                 TablesLine::Node(node) => tables.nodes.push(node),
+                TablesLine::Fallback(row) => tables.fallbacks.push(row),
                 TablesLine::Home(thread, home) => homes.push((thread, home)),
                 TablesLine::Slot(slot) => tables.slots.push(slot),
                 TablesLine::Resource(resource) if resource.common.generation() > 0 => {

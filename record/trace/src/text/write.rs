@@ -225,6 +225,9 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     for node in &tables.nodes {
         put(TablesLine::Node(*node));
     }
+    for row in &tables.fallbacks {
+        put(TablesLine::Fallback(*row));
+    }
     for (thread, home) in (0..).zip(&tables.homes) {
         if *home != 0 {
             put(TablesLine::Home(thread, *home));

@@ -192,6 +192,7 @@ pub(crate) fn composed() -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     };
     let server = Server {
         kind: ServerKind::Deferrable,

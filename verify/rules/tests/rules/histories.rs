@@ -58,7 +58,7 @@ fn every_history_is_written_read_and_run_again() {
 /// Order is judged by the policy in force; jobs, budgets, locks and supply go on.
 #[test]
 fn policies_are_replaced_all_the_time_and_nobody_is_accused() {
-    let mut replaced = 0;
+    let (mut replaced, mut fallen) = (0, 0);
     for (late, seeds) in [(0, 600), (9, 300)] {
         for seed in 0..seeds {
             let log = swapping_history(seed, late);
@@ -68,9 +68,13 @@ fn policies_are_replaced_all_the_time_and_nobody_is_accused() {
                 matches!(record, Record::Trace(TraceEvent::PolicyReplaced { .. }))
             };
             replaced += records(&log).iter().filter(|record| is_new(record)).count();
+            let fell =
+                |record: &&Record| matches!(record, Record::Trace(TraceEvent::FellBack { .. }));
+            fallen += records(&log).iter().filter(fell).count();
         }
     }
     assert!(replaced > 5_000, "only {replaced} policies were replaced");
+    assert!(fallen > 100, "only {fallen} fell back");
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     });
     system.tasks = tasks;
     for task in &mut system.tasks {

@@ -117,6 +117,7 @@ fn across(kind: ServerKind, at_end: AtBudgetEnd) -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     };
     let on = |scheduler, mut task: Task| {
         task.scheduler = Some(SchedulerId(scheduler));

@@ -5,7 +5,7 @@ use punctual_kern::{
     Request, Shard, Uncharged,
 };
 use punctual_model::{
-    AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, Ns, OnOverrun,
+    AtBudgetEnd, Class, CpuId, Fallback, Frequency, Instant, Late, Mode as LockMode, Ns, OnOverrun,
     PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
@@ -182,6 +182,7 @@ fn system(dice: &mut Dice, runtime_locks: bool) -> System {
             supply,
             trust: dice.of(&[Trust::Inline, Trust::Inline, Trust::OwnTime]),
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
+            fallback: None,
         });
     }
     let declares = !divided && !runtime_locks;
@@ -408,7 +409,13 @@ fn history_of(seed: u64, late: u64, swaps: bool) -> Log {
     let mut dice = Dice(seed);
     // In some, threads lock what a runtime has and no table declares.
     let runtime_locks = dice.one_in(2);
-    let system = system(&mut dice, runtime_locks);
+    let mut system = system(&mut dice, runtime_locks);
+    for scheduler in system.schedulers.iter_mut().filter(|_| swaps) {
+        if scheduler.trust == Trust::OwnTime {
+            let policy = PolicyKind::EarliestDeadlineFirst;
+            scheduler.fallback = Some(Fallback { policy, after: 2 });
+        }
+    }
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
     let room = &mut tables.cpus[0].capacity;
     (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
@@ -443,6 +450,12 @@ fn history_of(seed: u64, late: u64, swaps: bool) -> Log {
         }
         if swaps && dice.one_in(10) {
             entry.event = replace(&mut dice, &mut shard);
+        }
+        if let Next::RunChild(child) = last.next
+            && swaps
+            && dice.one_in(12)
+        {
+            entry.event = Event::ChildFailed(child);
         }
         last = shard.handle_entry(&entry.as_entry(), &mut recorder);
         while shard.take_message().is_some() {}

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::{mistake, ms, periodic, system};
 use crate::{
-    Cpu, CpuId, Fault, MAX_DEPTH, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server,
-    ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
+    Cpu, CpuId, Fallback, Fault, MAX_DEPTH, Ns, PolicyKind, Priority, Scheduler, SchedulerId,
+    Server, ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
 };
 
 pub(super) const FIXED_PRIORITY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -23,6 +23,7 @@ pub(super) fn scheduler(name: &str, cpu: u16, parent: Option<u16>) -> Scheduler 
         supply: Supply::Shared,
         trust: Trust::Inline,
         quota: None,
+        fallback: None,
     }
 }
 
@@ -253,4 +254,19 @@ fn the_policies_of_schedulers_have_lengths_as_those_of_cpus() {
         };
         assert_eq!(mistake(&of_cpu).0, Fault::Cpu(CpuId(1), key));
     }
+}
+
+#[test]
+fn a_fallback_is_for_a_scheduler_that_decides_on_its_own_supply() {
+    let mut system = tree(vec![scheduler("a", 0, None)]);
+    system.schedulers[0].fallback = Some(Fallback {
+        policy: PolicyKind::EarliestDeadlineFirst,
+        after: 3,
+    });
+    let (fault, message) = mistake(&system);
+    assert_eq!(fault, Fault::Scheduler(SchedulerId(0), "fallback"));
+    assert!(
+        message.contains("the core decides for it anyway"),
+        "{message}"
+    );
 }
