@@ -30,7 +30,7 @@ pub struct Scheduler {
     pub trust: Trust,
     /// Most threads that its subtree may have at any one time; `None`: no limit of its own.
     pub quota: Option<u32>,
-    /// What orders its threads when it decides on its own supply and does not.
+    /// The policy for its threads when it decides on its own supply and does not.
     pub fallback: Option<Fallback>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) enum TablesLine {
     Use(u32, UseTerms),
     /// A thread that was created while it ran, and its task.
     Created(ThreadId, TaskId),
-    /// What orders a node that decides on its own supply when it does not, and how long it is
+    /// The policy of a node that decides on its own supply for when it does not, and how long it is
     /// asked before.
     Fallback(FallbackRow),
 }

@@ -215,7 +215,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Who asked for another policy had put it there, and took away what it replaced.
+    /// The one that asked for another policy had put it there, and took away the one before.
     fn shelve<P: Policy>(&self, shard: &mut Shard<P>, make: impl FnOnce(PolicyKind) -> P) {
         let event = self.entry.as_ref().map(|entry| entry.event);
         if let Some(Event::Manage { request, .. }) = event

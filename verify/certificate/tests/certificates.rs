@@ -122,7 +122,6 @@ fn a_server_supplies_after_its_blackout() {
             budget: 2,
             period: 5,
         },
-        fallback: None,
     });
     tree.tasks[0].scheduler = Some(0);
     // t1 meets 2 of the server just before the end of its period, 2 after it, and needs 1; t0
@@ -141,7 +140,6 @@ fn slots_supply_from_their_worst_offset() {
         policy: FP,
         priority: 0,
         supply: Supply::Slots(vec![Slot { at: 4, length: 3 }, Slot { at: 8, length: 1 }]),
-        fallback: None,
     });
     divided.tasks[1].scheduler = Some(0);
     // t0: from 3 on, 7 until its slot. t1: from 9 on, 5 until [4, 7), 1 until [8, 9): 10 for 4.
@@ -386,7 +384,6 @@ fn no_number_makes_the_checker_panic() {
             budget: 3,
             period: 5,
         },
-        fallback: None,
     });
     trees.tasks[0].scheduler = Some(0);
     let turns = system(

@@ -63,7 +63,7 @@ pub struct FellBack {
     pub at_ns: u64,
     /// `failed` or `unanswered`.
     pub cause: &'static str,
-    /// What orders its threads since.
+    /// The policy of its threads since.
     pub policy: &'static str,
 }
 
