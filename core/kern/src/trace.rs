@@ -227,8 +227,8 @@ pub enum TraceEvent {
         /// Which; those below it end with it.
         node: NodeId,
     },
-    /// A scheduler that decided on its own supply does so no more: the built-in policy that it named
-    /// is told of its threads from now on.
+    /// A scheduler that decided on its own supply does so no more: the built-in policy that it
+    /// named is told of its threads from now on.
     FellBack {
         /// Which scheduler.
         node: NodeId,
