@@ -17,6 +17,7 @@ mod preempting;
 mod replacing;
 mod sharing;
 mod sim;
+mod slots;
 mod switching;
 mod yielding;
 
@@ -120,6 +121,7 @@ fn all() -> Vec<Bench> {
         sharing::benches(),
         preempting::benches(),
         replacing::benches(),
+        slots::benches(),
         io::benches(),
         edge::benches(),
     ];

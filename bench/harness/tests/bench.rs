@@ -58,6 +58,8 @@ fn the_figures_have_the_names_that_they_are_known_by() {
         "preempt.resume",
         "preempt.checkpoint",
         "timer.latency",
+        "tdm.boundary.light",
+        "tdm.boundary.program",
         "io.read_ready",
         "io.read_blocking",
     ] {

@@ -19,6 +19,7 @@ pub mod locks;
 pub mod periodic;
 pub mod reads;
 pub mod signals;
+pub mod slots;
 pub mod timers;
 
 mod batch;

@@ -63,7 +63,7 @@ pub(crate) fn finish<T>(thread: JoinHandle<T>) -> Result<T, String> {
     thread.join().map_err(|_| "a thread ended early".into())
 }
 
-fn pin(cpu: usize) -> Result<(), String> {
+pub(crate) fn pin(cpu: usize) -> Result<(), String> {
     // SAFETY: a set of CPUs is plain numbers, for which zero is empty.
     let mut set: libc::cpu_set_t = unsafe { zeroed() };
     if cpu >= libc::CPU_SETSIZE as usize {

@@ -1,0 +1,126 @@
+//! How late slots begin in a frame of time division: of light threads, and of kernel threads.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use punctual_linux::job::now_ns;
+use punctual_linux::{Backed, Body, Member};
+use punctual_model::{Ns, PolicyKind, Slot, Span, Task};
+use punctual_rivals::slots::{FRAME_NS, SLOTS_NS, Way, boundaries};
+
+use super::figure::{Bench, Measured};
+use super::live::{Live, Notebook, endless, place};
+
+/// Slots that count.
+const SAMPLES: usize = if cfg!(debug_assertions) { 50 } else { 1_000 };
+
+/// A thread that did not execute for so long has been away until its slot.
+const AWAY_NS: u64 = 500_000;
+
+pub(super) fn benches() -> Vec<Bench> {
+    let rival = |way: Way| move || boundaries(place()?, way);
+    let flips = "sched_setscheduler, two processes";
+    let stops = "SIGSTOP and SIGCONT, two processes";
+    vec![
+        Bench::in_cycles("tdm.boundary.light", light)
+            .against(flips, rival(Way::Class))
+            .against(stops, rival(Way::Signal)),
+        Bench::in_cycles("tdm.boundary.program", backed)
+            .against(flips, rival(Way::Class))
+            .against(stops, rival(Way::Signal)),
+    ]
+}
+
+fn ns(value: i64) -> u64 {
+    value.unsigned_abs()
+}
+
+fn policy() -> PolicyKind<Ns> {
+    PolicyKind::Tdm {
+        frame: Span::from_ns(ns(FRAME_NS)),
+        scheduling: Span::from_ns(ns(SLOTS_NS[1].0 - SLOTS_NS[0].1)),
+    }
+}
+
+/// The owner of one of the rivals' slots.
+fn owner(index: usize) -> Task {
+    let mut task = endless(["first", "second"][index], 1, 1);
+    let (at, length) = SLOTS_NS[index];
+    task.slots = vec![Slot {
+        at: Span::from_ns(ns(at)),
+        length: Span::from_ns(ns(length)),
+    }];
+    task
+}
+
+/// Computes, and tells how late its slots begin, until there are enough. `clock`: the run's, in
+/// nanoseconds.
+fn watch(notebook: &Notebook, clock: impl Fn() -> u64, is_over: impl Fn() -> bool) {
+    let mut last = clock();
+    while !notebook.is_over() && !is_over() {
+        let now = clock();
+        if now.saturating_sub(last) > AWAY_NS {
+            let late = now.saturating_sub(ns(SLOTS_NS[1].0)) % ns(FRAME_NS);
+            notebook.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+            if notebook.len() >= SAMPLES {
+                notebook.end();
+            }
+        }
+        last = now;
+    }
+}
+
+/// Two light threads.
+fn light() -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let (kept, seen) = (notebook.clone(), notebook.clone());
+    let first: Body = Box::new(move |_| {
+        while !seen.is_over() {
+            std::hint::spin_loop();
+        }
+    });
+    let second: Body = Box::new(move |_| watch(&kept, || now_ns().unwrap_or(0), || false));
+    Live::of(policy(), vec![(owner(0), first), (owner(1), second)]).run(&notebook)
+}
+
+/// Two kernel-backed threads: each slot is a change of class, as for whole programs.
+fn backed() -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let (kept, seen) = (notebook.clone(), notebook.clone());
+    // When the clock of the run was zero.
+    let origin = Arc::new(OnceLock::new());
+    let known = Arc::clone(&origin);
+    let first = Backed::try_new("first", move |member: &Member| {
+        while !member.is_over() && !seen.is_over() {
+            std::hint::spin_loop();
+        }
+    });
+    let second = Backed::try_new("second", move |member: &Member| {
+        let Some(&(then, at)): Option<&(Instant, u64)> = known.get() else {
+            return;
+        };
+        let clock = || at + u64::try_from(then.elapsed().as_nanos()).unwrap_or(0);
+        watch(&kept, clock, || member.is_over());
+    });
+    let (first, second) = match (first, second) {
+        (Ok(first), Ok(second)) => (first, second),
+        (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+    };
+    let first: Body = once(move || drop(first.run()));
+    let second: Body = once(move || {
+        let at = now_ns().unwrap_or(0);
+        let _ = origin.set((Instant::now(), at));
+        drop(second.run());
+    });
+    Live::of(policy(), vec![(owner(0), first), (owner(1), second)]).run(&notebook)
+}
+
+/// A body of one job.
+fn once(work: impl FnOnce() + Send + 'static) -> Body {
+    let mut work = Some(work);
+    Box::new(move |_| {
+        if let Some(work) = work.take() {
+            work();
+        }
+    })
+}

@@ -1,0 +1,184 @@
+//! Two processes in turns on one CPU: how late each slot begins when the kernel is told to switch.
+
+use std::mem::size_of;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::Samples;
+use crate::call::{check, now, sleep_until};
+use crate::thread::{Place, on, pin, stand_out};
+
+/// The frame, and in it the slots of the two: start and length, in nanoseconds. The rest is left
+/// to everybody.
+pub const FRAME_NS: i64 = 2_000_000;
+/// See [`FRAME_NS`].
+pub const SLOTS_NS: [(i64, i64); 2] = [(0, 700_000), (740_000, 700_000)];
+
+/// Slots of the second process that count.
+const SAMPLES: usize = if cfg!(debug_assertions) { 50 } else { 1_000 };
+/// A process that did not execute for so long has been away until its slot.
+const AWAY_NS: i64 = 500_000;
+/// A process ends by itself after so long.
+const LONGEST_NS: i64 = 6_000_000_000;
+
+/// How a process is let run and kept from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// `sched_setscheduler`: SCHED_FIFO in its slot, SCHED_IDLE outside.
+    Class,
+    /// SIGCONT in its slot, SIGSTOP outside.
+    Signal,
+}
+
+/// What the processes share.
+struct Shared {
+    over: AtomicBool,
+    taken: AtomicU32,
+    samples: [AtomicU64; SAMPLES],
+}
+
+/// From the start of each slot of the second process to its first instruction there, in
+/// nanoseconds.
+///
+/// # Errors
+/// Without permission for SCHED_FIFO, and when the kernel refuses.
+pub fn boundaries(place: Place, way: Way) -> Samples {
+    on(place, move || {
+        stand_out(place, 1)?;
+        let shared = share()?;
+        let origin = now()? / FRAME_NS * FRAME_NS;
+        let mut children = Vec::new();
+        let mut done = Ok(());
+        for (at, _) in SLOTS_NS {
+            match fork(shared, place, origin + at, at > 0) {
+                Ok(child) => children.push(child),
+                Err(error) => done = Err(error),
+            }
+        }
+        if let ([first, second], Ok(())) = (&children[..], &done) {
+            done = alternate(shared, [*first, *second], way, origin);
+        }
+        shared.over.store(true, Ordering::Relaxed);
+        for child in children {
+            end(child);
+        }
+        done?;
+        let taken = (shared.taken.load(Ordering::Relaxed) as usize).min(SAMPLES);
+        let samples = shared.samples.iter().take(taken);
+        Ok(samples
+            .map(|ns| ns.load(Ordering::Relaxed) as f64)
+            .collect())
+    })
+}
+
+/// Memory that stays common to the processes; it is never given back, once per figure.
+fn share() -> Result<&'static Shared, String> {
+    // SAFETY: a new mapping, nobody else's; zero is a valid value of each word in it.
+    let memory = unsafe {
+        libc::mmap(
+            null_mut(),
+            size_of::<Shared>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err("mmap is refused".into());
+    }
+    // SAFETY: as long as the structure, aligned to a page, and mapped for good.
+    Ok(unsafe { &*memory.cast::<Shared>() })
+}
+
+/// Starts a process that computes. One that `tells` says how late its slots begin.
+fn fork(shared: &Shared, place: Place, first: i64, tells: bool) -> Result<i32, String> {
+    // SAFETY: the child calls nothing that another thread's lock could hold up, and ends by _exit.
+    let child = unsafe { libc::fork() };
+    if check("fork", child)? == 0 {
+        compute(shared, place, first, tells);
+        // SAFETY: it ends the child without the parent's handlers.
+        unsafe { libc::_exit(0) };
+    }
+    Ok(child)
+}
+
+fn compute(shared: &Shared, place: Place, first: i64, tells: bool) {
+    let _pinned = pin(place.cpu);
+    let Ok(begun) = now() else { return };
+    let mut last = begun;
+    while let Ok(at) = now() {
+        if shared.over.load(Ordering::Relaxed) || at - begun > LONGEST_NS {
+            return;
+        }
+        if tells && at - last > AWAY_NS {
+            let late = (at - first).rem_euclid(FRAME_NS);
+            let place = shared.taken.load(Ordering::Relaxed) as usize;
+            if let Some(sample) = shared.samples.get(place) {
+                sample.store(late.unsigned_abs(), Ordering::Relaxed);
+                shared.taken.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        last = at;
+    }
+}
+
+/// Lets the two run in their slots until there are enough samples.
+fn alternate(shared: &Shared, children: [i32; 2], way: Way, origin: i64) -> Result<(), String> {
+    for child in children {
+        turn(child, way, false)?;
+        if way == Way::Signal {
+            // Stopped or not, it is above ordinary processes.
+            turn(child, Way::Class, true)?;
+        }
+    }
+    let begun = now()?;
+    let mut frame = (begun - origin) / FRAME_NS + 1;
+    while (shared.taken.load(Ordering::Relaxed) as usize) < SAMPLES {
+        for (child, (at, length)) in children.into_iter().zip(SLOTS_NS) {
+            let start = origin + frame * FRAME_NS + at;
+            sleep_until(start)?;
+            turn(child, way, true)?;
+            sleep_until(start + length)?;
+            turn(child, way, false)?;
+        }
+        let at = now()?;
+        if at - begun > LONGEST_NS {
+            break;
+        }
+        frame = (frame + 1).max((at - origin) / FRAME_NS);
+    }
+    Ok(())
+}
+
+fn turn(child: i32, way: Way, runs: bool) -> Result<(), String> {
+    let answer = match (way, runs) {
+        (Way::Class, _) => {
+            let parameter = libc::sched_param {
+                sched_priority: if runs { 49 } else { 0 },
+            };
+            let class = if runs {
+                libc::SCHED_FIFO
+            } else {
+                libc::SCHED_IDLE
+            };
+            // SAFETY: the parameter lives during the call; the process is this one's child.
+            unsafe { libc::sched_setscheduler(child, class, &raw const parameter) }
+        }
+        // SAFETY: the process is this one's child, which has not been waited for.
+        (Way::Signal, true) => unsafe { libc::kill(child, libc::SIGCONT) },
+        // SAFETY: as above.
+        (Way::Signal, false) => unsafe { libc::kill(child, libc::SIGSTOP) },
+    };
+    check("a switch of slots", answer).map(drop)
+}
+
+/// Ends a child, and waits for that.
+fn end(child: i32) {
+    // SAFETY: the process is this one's child, which has not been waited for; a status is not asked
+    // for.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, null_mut(), 0);
+    }
+}
