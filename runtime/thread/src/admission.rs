@@ -8,6 +8,8 @@
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
 
+#[cfg(test)]
+mod histories;
 mod loan;
 mod tree;
 
