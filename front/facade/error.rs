@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_analysis::{AnalysisError, Verdict};
+use punctual_analysis::{AnalysisError, Transition, Verdict};
 use punctual_model::{ModelError, TaskId};
 use punctual_sim::SimError;
 use punctual_thread::{StartError, UnknownFunction};
@@ -17,6 +17,9 @@ pub enum Error {
     Analysis(AnalysisError),
     /// The system is not admitted, and nobody insisted (mend the system, or force it).
     Refused(Box<Verdict>),
+    /// A change that the system declares is not admitted, and nobody insisted (mend the change, or
+    /// force the run, which does without it).
+    ChangeRefused(Box<Transition>),
     /// A file names a function that nobody registered (mend either).
     UnknownFunction(UnknownFunction),
     /// A policy was given for a scheduler that does not decide on its own supply, or is not there
@@ -69,6 +72,9 @@ impl fmt::Display for Error {
             Error::Refused(verdict) => {
                 let names: Vec<&str> = verdict.refusals.iter().map(|r| r.name.as_str()).collect();
                 write!(f, "not admitted: {}", names.join(", "))
+            }
+            Error::ChangeRefused(transition) => {
+                write!(f, "a change is not admitted: {}", transition.ground)
             }
             Error::UnknownFunction(error) => write!(f, "{error}"),
             Error::NotOwnTime(name) => write!(

@@ -36,6 +36,7 @@
 
 mod assemble;
 mod bodies;
+mod changes;
 mod children;
 mod error;
 mod judge;
@@ -47,6 +48,7 @@ mod simulate;
 mod stream;
 mod what_if;
 
+pub use changes::{admit_changes, at_start};
 pub use children::ChildPolicies;
 pub use error::Error;
 pub use judge::{judge, judge_while};
@@ -86,11 +88,13 @@ pub struct Progress {
     pub total: Span<Ns>,
 }
 
-/// Asks whether a system will be on time, and why: the same call that every run makes.
+/// Asks whether a system will be on time, and why: the same call that every run makes. Of a system
+/// that changes while it runs it judges [`at_start`], by whose numbers the verdict names tasks;
+/// [`admit_changes`] judges the rest.
 ///
 /// # Errors
 /// [`Error::Model`] for a meaningless system, [`Error::Analysis`] when a number leaves its range.
 pub fn admit(system: &System) -> Result<Verdict, Error> {
     system.validate().map_err(Error::Model)?;
-    Ok(punctual_analysis::admit(system)?)
+    Ok(punctual_analysis::admit(&at_start(system))?)
 }

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant as Wall};
 
-use punctual_analysis::{AnalysisError, Verdict};
+use punctual_analysis::{AnalysisError, Transition, Verdict, When};
+use punctual_kern::{Event, Plan};
 use punctual_linux::{
     ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, ThreadInput,
 };
 use punctual_model::{
-    ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
-    Work,
+    ArrivalTimes, Class, Constraint, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task,
+    ThreadId, Ticks, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -23,6 +24,7 @@ use punctual_trace::{Counters, CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::bodies::{Programs, body_of};
+use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
 use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
@@ -74,6 +76,8 @@ pub struct Admitted {
     pub machine: Verdict,
     /// The measurement of just now; `None`: the terms were given.
     pub overheads: Option<Overheads>,
+    /// What the same terms say of the changes that the system declares, in order.
+    pub changes: Vec<Transition>,
     terms: Machine,
 }
 
@@ -146,13 +150,16 @@ fn admit_with(
         true => terms_on(system, &here)?,
         false => system.machine.with(&here),
     };
-    let machine = admit(&System {
+    let here = System {
         machine: terms.clone(),
         ..system.clone()
-    })?;
+    };
+    let machine = admit(&here)?;
+    let changes = crate::admit_changes(&here)?;
     Ok(Admitted {
         file,
         machine,
+        changes,
         overheads,
         terms,
     })
@@ -210,6 +217,12 @@ pub fn run(
     if !admitted.machine.admitted && !options.force {
         return Err(Error::Refused(Box::new(admitted.machine)));
     }
+    let refused = admitted.changes.iter().find(|t| t.when == When::Never);
+    if let Some(refused) = refused.filter(|_| !options.force) {
+        return Err(Error::ChangeRefused(Box::new(refused.clone())));
+    }
+    let of_file = promises(system, &admitted.file, &crate::admit_changes(system)?);
+    let of_machine = promises(system, &admitted.machine, &admitted.changes);
     // Also when forced: each CPU would keep its own users apart, and nobody the others.
     if let Some(name) = punctual_sim::shared_across_cpus(system) {
         return Err(SimError::AcrossCpus(name.into()).into());
@@ -227,16 +240,22 @@ pub fn run(
     };
     header.machine.extend(term_facts(&admitted, given));
     let mut log = Log::new(header, system, tables.clone());
+    let (mut plans, changes) = prepare(system, &tables, duration, &admitted.changes);
+    fund_changes(&mut plans, &tables, system, &admitted.terms);
+    log.changes = changes;
 
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
     let times = (duration, seed);
     let mut cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
+    for (cpu, plan) in cpus.iter_mut().zip(plans) {
+        cpu.plan = plan;
+    }
     let record = options.record.as_ref();
     let stream = record.map(|file| {
         let mut head = log.clone();
         head.cpus.extend(cpus.iter().map(named));
-        set_promises(&mut head, &admitted.file, Some(&admitted.machine));
+        set_promises(&mut head, &of_file, Some(&of_machine));
         Stream::start(&head, file, &mut cpus)
     });
     let defaults = PlatformOptions::default();
@@ -257,7 +276,7 @@ pub fn run(
         let one = log.add_cpu(&of_system.name, of_system.host, cpu.sink);
         one.counters = counters(&cpu.counters, outcome.missing);
     }
-    set_promises(&mut log, &admitted.file, Some(&admitted.machine));
+    set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
     let ends = programs.iter_mut().filter_map(|(id, program)| {
         let how = program.ended()?;
@@ -297,17 +316,38 @@ fn fund_overheads(tables: &mut Tables, system: &System, terms: &Machine) {
         *length = length.saturating_add(each);
     }
     for (id, constraint) in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
-        let task = &system.tasks[id.index()];
-        if !task.class.runs_per_job() {
-            continue;
+        *constraint = funded(*constraint, &system.tasks[id.index()], each);
+    }
+}
+
+/// The same of the constraints that come later.
+fn fund_changes(plans: &mut [Plan], tables: &Tables, system: &System, terms: &Machine) {
+    let each = terms.stretch().ticks_up(tables.frequency);
+    for (plan, cpu) in plans.iter_mut().zip(&tables.cpus) {
+        for event in plan
+            .steps_mut()
+            .iter_mut()
+            .flat_map(|step| &mut step.events)
+        {
+            if let Event::Change { thread, constraint } = event
+                && let Some((id, _)) = cpu.threads.get(thread.index())
+            {
+                *constraint = funded(*constraint, &system.tasks[id.index()], each);
+            }
         }
-        // Once at the start of the job, and again after each suspension and each lock that may have
-        // to wait, as the analysis counts it.
-        let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
-        let costs = each.saturating_mul(starts);
-        if let Some(budget) = constraint.class.budget() {
-            *constraint = constraint.with_budget(budget.saturating_add(costs));
+    }
+}
+
+/// Once at the start of the job, and again after each suspension and each lock that may have to
+/// wait, as the analysis counts it.
+fn funded(constraint: Constraint, task: &Task, each: Work<Ticks>) -> Constraint {
+    let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
+    let costs = each.saturating_mul(starts);
+    match constraint.class.budget() {
+        Some(budget) if task.class.runs_per_job() => {
+            constraint.with_budget(budget.saturating_add(costs))
         }
+        _ => constraint,
     }
 }
 
@@ -348,6 +388,7 @@ fn platform_inputs(
             children: children(system, cpu, &options.policies),
             resources: names_of_resources(system, cpu),
             arrivals: arrivals(system, cpu, frequency, seed),
+            plan: Plan::default(),
         });
     }
     Ok(cpus)

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use punctual_analysis::Transition;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer};
@@ -13,6 +14,7 @@ use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
+use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
 use crate::stream::{RING_BYTES, Steps, not_written};
 use crate::{Error, Progress, Verdict, admit};
@@ -51,7 +53,10 @@ pub fn simulate(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let verdict = admit(system)?;
-    run_virtually(system, Some(&verdict), options, workloads, progress)
+    let transitions = crate::admit_changes(system)?;
+    let verdict = promises(system, &verdict, &transitions);
+    let judged = (Some(&verdict), &*transitions);
+    run_virtually(system, judged, options, workloads, progress)
 }
 
 /// The same without asking the analysis: the log holds no bounds. For callers that have the
@@ -65,13 +70,13 @@ pub fn simulate_unjudged(
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
-    system.validate().map_err(Error::Model)?;
-    run_virtually(system, None, options, workloads, progress)
+    let transitions = crate::admit_changes(system)?;
+    run_virtually(system, (None, &transitions), options, workloads, progress)
 }
 
 fn run_virtually(
     system: &System,
-    verdict: Option<&Verdict>,
+    (verdict, transitions): (Option<&Verdict>, &[Transition]),
     options: &SimOptions,
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
@@ -91,6 +96,8 @@ fn run_virtually(
         ..header("sim", Mode::Virtual)
     };
     let mut log = Log::new(header, system, tables.clone());
+    let (plans, changes) = prepare(system, &tables, duration, transitions);
+    log.changes = changes;
     let record = options.record.as_ref().map(|file| {
         let recorders = inputs.iter_mut().map(|cpu| &mut cpu.sink);
         Steps::start(&head(&log, system, verdict), file, recorders)
@@ -106,6 +113,7 @@ fn run_virtually(
         duration,
         seed,
         faults: options.faults.clone(),
+        plans,
     };
     let codes = |cpu| {
         options

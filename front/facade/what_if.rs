@@ -147,7 +147,7 @@ fn answer(
     let mut recordings = Vec::new();
     let mut assumed_jobs = 0;
     for (cpu, records) in tables.cpus.iter().zip(&log.cpus) {
-        let (recording, open) = recording::read(cpu, records)?;
+        let (recording, open) = recording::read((cpu, records), !log.changes.is_empty())?;
         assumed_jobs += open;
         recordings.push(prepare(recording));
     }
@@ -228,6 +228,7 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         schedulers: log.schedulers.clone(),
         resources: log.resources.clone(),
         requirements: log.requirements.clone(),
+        changes: log.changes.clone(),
         cpus: Vec::new(),
         oracle: None,
     };

@@ -8,6 +8,7 @@ mod common;
 mod composability;
 mod examples;
 mod excuses;
+mod live_tree;
 mod overrun_locks;
 mod own_time;
 mod soundness;

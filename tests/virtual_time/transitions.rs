@@ -196,7 +196,11 @@ fn drive<P: Policy>(
             let thread = run.threads.remove(id.index());
             run.at(Event::Kill(thread));
         }
-        Change::Serve(..) => unreachable!("there are no servers here"),
+        Change::Serve(..)
+        | Change::Join(_)
+        | Change::Leave(_)
+        | Change::Move(..)
+        | Change::Reorder(..) => unreachable!("there are no schedulers here"),
         Change::Replace(id, task) => run.at(Event::Change {
             thread: run.threads[id.index()],
             constraint: Constraint::of_task(task, id.0).in_ticks(Frequency::NANOSECONDS),

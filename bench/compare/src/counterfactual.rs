@@ -174,6 +174,7 @@ fn recording(cpu: &CpuTables, subject: &Subject, seen: &[Seen]) -> Recording {
     Recording {
         threads,
         gaps: gaps.into_iter().map(gap).collect(),
+        ..Recording::default()
     }
 }
 

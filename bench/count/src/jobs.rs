@@ -34,6 +34,7 @@ pub fn simulate<S: Sink>(
         duration,
         seed: 0,
         faults: Default::default(),
+        plans: Vec::new(),
     };
     let mut inputs = Vec::new();
     for cpu in &tables.cpus {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use punctual_kern::Constraint;
+use punctual_kern::{Constraint, Plan};
 use punctual_linux::{
     Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate, early_for,
     measure_overheads, run,
@@ -236,6 +236,7 @@ impl Live {
                 children: Vec::new(),
                 resources: Vec::new(),
                 arrivals: self.arrivals.iter().map(|&at| arrival(at)).collect(),
+                plan: Plan::default(),
             });
         }
         let options = RunOptions {

@@ -65,6 +65,18 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 /// # Ok::<(), punctual_analysis::AnalysisError>(())
 /// ```
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
+    let mut verdict = bounds_only(system)?;
+    let edges = precedence::edges(system);
+    if verdict.admitted {
+        add_slack(system, &edges, &mut verdict)?;
+    } else {
+        fix::add_fixes(system, &edges, &mut verdict)?;
+    }
+    Ok(verdict)
+}
+
+/// The same verdict without slack and fixes.
+pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
     check(system)?;
     let edges = precedence::edges(system);
     let solution = solve::solve(system, &edges, &Options::all(&bounds::query()))?;
@@ -96,11 +108,6 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     let late = chain::refusals(&verdict.chains, &verdict.jitters);
     verdict.refusals.extend(late);
     verdict.admitted = verdict.refusals.is_empty();
-    if verdict.admitted {
-        add_slack(system, &edges, &mut verdict)?;
-    } else {
-        fix::add_fixes(system, &edges, &mut verdict)?;
-    }
     Ok(verdict)
 }
 

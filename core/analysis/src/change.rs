@@ -3,7 +3,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Ns, SchedulerId, Server, Supply, System, Task, TaskId};
+use punctual_model::{
+    Ns, PolicyKind, Scheduler, SchedulerId, Server, Supply, System, Task, TaskId,
+};
 
 use crate::admit::admit;
 use crate::error::AnalysisError;
@@ -11,7 +13,7 @@ use crate::lookup::{task_name, tasks};
 use crate::synthesis::only;
 use crate::verdict::Verdict;
 
-/// A change of one task or server of a system.
+/// A change of one task or scheduler of a system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// The task comes in, last in the order.
@@ -22,6 +24,14 @@ pub enum Change {
     Replace(TaskId, Task),
     /// The server of a scheduler gets another budget, period or kind.
     Serve(SchedulerId, Server<Ns>),
+    /// The scheduler comes in, last in the order.
+    Join(Scheduler),
+    /// The scheduler leaves, which has no tasks and no children. Those after it move up by one.
+    Leave(SchedulerId),
+    /// Another scheduler of its CPU orders the task; `None`: the CPU's own.
+    Move(TaskId, Option<SchedulerId>),
+    /// The policy of a scheduler becomes another.
+    Reorder(SchedulerId, PolicyKind<Ns>),
 }
 
 impl Change {
@@ -48,6 +58,23 @@ impl Change {
             }
             Change::Remove(id) => remove(&mut changed, *id)?,
             Change::Serve(id, server) => serve(&mut changed, *id, *server)?,
+            Change::Join(scheduler) => {
+                changed.free_phases = true;
+                changed.schedulers.push(scheduler.clone());
+            }
+            Change::Leave(id) => leave(&mut changed, *id)?,
+            Change::Move(id, to) => {
+                changed.free_phases = true;
+                changed
+                    .tasks
+                    .get_mut(id.index())
+                    .ok_or_else(|| unknown(*id))?
+                    .scheduler = *to;
+            }
+            Change::Reorder(id, policy) => {
+                let scheduler = changed.schedulers.get_mut(id.index());
+                scheduler.ok_or_else(|| unknown_scheduler(*id))?.policy = *policy;
+            }
         }
         Ok(changed)
     }
@@ -69,6 +96,34 @@ fn unknown(id: TaskId) -> AnalysisError {
     AnalysisError::Invalid {
         what: format!("there is no task number {}", id.0),
     }
+}
+
+fn unknown_scheduler(id: SchedulerId) -> AnalysisError {
+    AnalysisError::Invalid {
+        what: format!("there is no scheduler number {}", id.0),
+    }
+}
+
+fn leave(system: &mut System, id: SchedulerId) -> Result<(), AnalysisError> {
+    let scheduler = system.schedulers.get(id.index());
+    let name = scheduler.ok_or_else(|| unknown_scheduler(id))?.name.clone();
+    let has_task = system.tasks.iter().any(|t| t.scheduler == Some(id));
+    if has_task || system.schedulers.iter().any(|s| s.parent == Some(id)) {
+        let what = format!("`{name}` would leave while something is in its care");
+        return Err(AnalysisError::Invalid { what });
+    }
+    system.schedulers.remove(id.index());
+    let up = |other: SchedulerId| match other > id {
+        true => SchedulerId(other.0 - 1),
+        false => other,
+    };
+    for scheduler in &mut system.schedulers {
+        scheduler.parent = scheduler.parent.map(up);
+    }
+    for task in &mut system.tasks {
+        task.scheduler = task.scheduler.map(up);
+    }
+    Ok(())
 }
 
 fn serve(system: &mut System, id: SchedulerId, server: Server<Ns>) -> Result<(), AnalysisError> {

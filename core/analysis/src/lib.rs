@@ -79,7 +79,7 @@ pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
-pub use transition::{Transition, When, admit_transition};
+pub use transition::{Transition, When, admit_changes, admit_transition};
 pub use verdict::{
     ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, Handover, How, JitterVerdict, Quick,
     QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject, TaskVerdict, Term, Test, Verdict,

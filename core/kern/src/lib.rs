@@ -33,6 +33,7 @@ mod event;
 mod lock;
 mod manage;
 mod pending;
+mod plan;
 mod precedence;
 mod shard;
 mod thread;
@@ -43,6 +44,7 @@ pub use effective::WaitOrder;
 pub use event::{Decision, Entry, Event, Message, MissingCause, Taker, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};
 pub use manage::Request;
+pub use plan::{Plan, Planned};
 pub use precedence::{Edge, Source};
 pub use punctual_model::Constraint;
 pub use punctual_order::{

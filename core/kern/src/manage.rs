@@ -4,7 +4,7 @@
 //! Source: Composite paper §2, Table 1. Each request is refused whole or done whole.
 
 use punctual_model::{Constraint, Instant, PolicyKind, ThreadId, Work};
-use punctual_order::{NodeId, NodeTerms};
+use punctual_order::{Grant, NodeId, NodeTerms};
 
 /// A request of one scheduler. The platform says whose it is ([`crate::Event::Manage`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,14 @@ pub enum Request {
     /// A scheduler below is none any more, nor are those below it; their threads fall back to its
     /// parent.
     Demote(NodeId),
+    /// A scheduler below gets another server, full and as if it had slept. Nothing below it may be
+    /// ready or wait for a budget then.
+    Supply {
+        /// Which, with a server of its own.
+        node: NodeId,
+        /// The server from now on.
+        supply: Grant,
+    },
     /// Budget of the one who asks goes to a sibling, until the end of the lender's period. Their
     /// parent sees it ([`crate::Tree::lent_below`]).
     Lend {

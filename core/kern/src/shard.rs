@@ -24,7 +24,7 @@ mod supply;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_model::{Constraint, Instant, Span, ThreadId, Work};
 use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::effective::WaitOrder;
@@ -205,6 +205,21 @@ impl<P: Policy> Shard<P> {
             Ok(t) => t.state,
             Err(_) => State::Dead,
         }
+    }
+
+    /// Whether a thread has no job whose guarantee is not settled yet, and none that waits: what
+    /// nothing is promised to is always quiet. O(1).
+    pub fn is_quiet(&self, thread: ThreadId) -> bool {
+        let Ok(t) = self.thread(thread) else {
+            return true;
+        };
+        let settled = t.job.as_ref().is_none_or(|job| job.settled);
+        (settled && t.backlog.is_empty()) || !t.constraint.class.is_real_time()
+    }
+
+    /// The constraint of a thread that is in force; `None` for a stale id.
+    pub fn constraint(&self, thread: ThreadId) -> Option<&Constraint> {
+        self.thread(thread).ok().map(|t| &t.constraint)
     }
 
     /// The current job of a thread, if it has one.

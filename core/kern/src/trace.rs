@@ -222,6 +222,11 @@ pub enum TraceEvent {
         /// Below which.
         parent: NodeId,
     },
+    /// A scheduler has another server.
+    Supplied {
+        /// Which.
+        node: NodeId,
+    },
     /// A scheduler exists no more.
     SchedulerEnded {
         /// Which; those below it end with it.

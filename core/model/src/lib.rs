@@ -24,6 +24,7 @@
 extern crate alloc;
 
 mod arrival;
+mod change;
 mod constraint;
 mod id;
 mod instants;
@@ -32,12 +33,14 @@ mod priority;
 mod readable;
 mod resource;
 mod scheduler;
+mod stage;
 mod system;
 mod task;
 mod time;
 mod validate;
 
 pub use arrival::{ArrivalTimes, Arrivals};
+pub use change::{Change, Mistake, Step, Subject, Terms};
 pub use constraint::Constraint;
 pub use id::{CpuId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use machine::{Limits, Machine, Reserve, Share};
@@ -47,6 +50,7 @@ pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};
 pub use scheduler::{
     Fallback, MAX_DEPTH, PolicyKind, Scheduler, Server, ServerKind, Slot, Supply, Trust,
 };
+pub use stage::Stage;
 pub use system::{Cpu, Fault, ModelError, Requirement, RunOptions, System};
 pub use task::{Class, Late, OnOverrun, Task, WorkSource};
 pub use time::{Frequency, Instant, Ns, Span, Ticks, Unit, Work};

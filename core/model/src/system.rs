@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::change::Change;
 use crate::id::{CpuId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
 use crate::resource::Resource;
@@ -31,6 +32,8 @@ pub struct System {
     pub requirements: Vec<Requirement>,
     /// How to run it, unless the command line says otherwise.
     pub run: RunOptions,
+    /// What changes while it runs, in the order of time ([`crate::Stage`]).
+    pub changes: Vec<Change>,
 }
 
 /// One CPU and its policy.
@@ -157,6 +160,10 @@ pub enum Fault {
     Requirement(usize),
     /// The `[run]` section, by key.
     Run(&'static str),
+    /// A parameter of the change with this index, by its key in the file.
+    Change(usize, &'static str),
+    /// A step of the change with this index.
+    ChangeStep(usize, usize),
 }
 
 impl fmt::Display for ModelError {

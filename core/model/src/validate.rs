@@ -4,6 +4,7 @@
 //! it, indices are in range, divisors are not zero and precedence can make progress. Whether the
 //! deadlines hold is the question of the analysis, not of this module.
 
+mod change;
 mod nesting;
 mod precedence;
 mod requirement;
@@ -39,6 +40,8 @@ impl System {
     pub const MAX_SCHEDULERS: usize = 10_000;
     /// Most resources of one system.
     pub const MAX_RESOURCES: usize = 10_000;
+    /// Most changes of one system.
+    pub const MAX_CHANGES: usize = 1_000;
 
     /// Checks that the system means something. Names are unique and printable, references point at
     /// something, no period is zero, and no budget exceeds its deadline. Every scheduler leads to
@@ -72,6 +75,9 @@ impl System {
             );
         }
         if errors.0.is_empty() {
+            change::check_all(self, &mut errors);
+        }
+        if errors.0.is_empty() {
             Ok(())
         } else {
             Err(errors.0)
@@ -84,6 +90,7 @@ impl System {
             ("schedulers", self.schedulers.len(), System::MAX_SCHEDULERS),
             ("resources", self.resources.len(), System::MAX_RESOURCES),
             ("tasks", self.tasks.len(), System::MAX_TASKS),
+            ("changes", self.changes.len(), System::MAX_CHANGES),
         ];
         for (what, count, most) in counts {
             if count > most {

@@ -55,6 +55,8 @@ pub enum Refusal {
     NotItsChild(NodeId),
     /// The scheduler is not a sibling of who asks (caller).
     NotASibling(NodeId),
+    /// Something below this scheduler is ready, or waits for a budget (caller).
+    NotIdle(NodeId),
     /// This scheduler has not that much budget to lend (caller).
     TooLittleBudget(NodeId),
     /// This scheduler is not the root, which alone creates threads (caller).
@@ -117,6 +119,7 @@ impl Refusal {
                 "the scheduler is neither a child of the one that asks nor below it"
             }
             Refusal::NotASibling(_) => "the scheduler is not a sibling of the one that asks",
+            Refusal::NotIdle(_) => "something below the scheduler is ready, or waits for a budget",
             Refusal::TooLittleBudget(_) => "the scheduler has not that much budget left to lend",
             Refusal::OnlyRootCreates(_) => "only the root of a tree creates threads",
             Refusal::BlockedByTrusted(_) => {

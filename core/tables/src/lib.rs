@@ -21,4 +21,4 @@ extern crate alloc;
 
 mod tables;
 
-pub use tables::{CpuTables, FallbackRow, NodeRow, Tables};
+pub use tables::{Carry, CpuTables, FallbackRow, NodeRow, Tables};

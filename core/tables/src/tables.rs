@@ -11,6 +11,7 @@
 //! else on its period, for one timer entry is to serve both.
 
 mod nodes;
+mod plan;
 mod resources;
 
 use alloc::vec;
@@ -22,10 +23,12 @@ use punctual_kern::{
     SlotTerms, Source, Tree, UseTerms, WaitOrder,
 };
 use punctual_model::{
-    CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
+    CpuId, Frequency, Instant, Late, Ns, PolicyKind, SchedulerId, Span, Stage, System, Task,
+    TaskId, ThreadId,
 };
 
 pub use nodes::{FallbackRow, NodeRow};
+pub use plan::Carry;
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
@@ -60,6 +63,8 @@ pub struct CpuTables {
     /// The schedulers below the CPU's own; the first is the node at place 1. Parents come before
     /// their children.
     pub nodes: Vec<NodeRow>,
+    /// The places of those that are not there at the start: a change lets them come.
+    pub absent: Vec<u16>,
     /// Slots in the frames of nodes that divide time.
     pub slots: Vec<SlotTerms>,
     /// The policies of schedulers that decide on their own supply, for when they do not.
@@ -82,10 +87,12 @@ impl Tables {
     pub fn set_duration(&mut self, system: &System, duration: Span<Ns>) {
         let end = Instant::ZERO.saturating_add(duration.ticks_up(self.frequency));
         let last = Instant::ZERO.saturating_add(duration.saturating_sub(Span::from_ns(1)));
+        let stage = Stage::at_start(system);
         for cpu in &mut self.cpus {
             for (task, constraint) in &mut cpu.threads {
                 let arrivals = system.tasks[task.index()].arrivals_until(last);
-                constraint.until = match (duration.is_zero(), arrivals) {
+                let is_there = stage.task(*task).is_some();
+                constraint.until = match (duration.is_zero() || !is_there, arrivals) {
                     (true, _) => Instant::ZERO,
                     (false, None) => end,
                     (false, Some(count)) => constraint.nominal_arrival(count),
@@ -101,19 +108,31 @@ impl Tables {
             .map(|index| CpuTables::empty(system, index, frequency))
             .collect();
         let trees = Trees::new(system, frequency);
+        let stage = Stage::at_start(system);
         let mut places = Vec::with_capacity(system.tasks.len());
         for (index, task) in system.tasks.iter().enumerate() {
             let cpu = &mut cpus[task.cpu.index()];
             places.push(small(cpu.threads.len()));
-            cpu.homes.push(trees.place(task.scheduler));
-            cpu.threads
-                .push((TaskId(small(index)), grids.constraint(index, task)));
+            let id = TaskId(small(index));
+            let home = plan::present(&stage, system, task.scheduler);
+            cpu.homes.push(trees.place(home));
+            let mut constraint = grids.constraint(index, task);
+            if stage.task(id).is_none() {
+                constraint.until = Instant::ZERO;
+            }
+            cpu.threads.push((id, constraint));
         }
         for cpu in &mut cpus {
             cpu.size();
         }
         resources::add(system, (frequency, &trees), &places, &mut cpus);
         trees.plant(system, &places, &mut cpus);
+        for (id, scheduler) in (0..).map(SchedulerId).zip(&system.schedulers) {
+            if stage.scheduler(id).is_none() {
+                let absent = &mut cpus[scheduler.cpu.index()].absent;
+                absent.push(trees.place(Some(id)));
+            }
+        }
         let mut tables = Tables { frequency, cpus };
         for (index, task) in system.tasks.iter().enumerate() {
             let kinds = [(&task.after, false), (&task.follows, true)];
@@ -171,6 +190,7 @@ impl CpuTables {
             threads: Vec::new(),
             homes: Vec::new(),
             nodes: Vec::new(),
+            absent: Vec::new(),
             slots: Vec::new(),
             fallbacks: Vec::new(),
             edges: Vec::new(),
@@ -265,6 +285,10 @@ impl CpuTables {
             // One that decides on its own supply has a policy here for when it does not.
             let fallback = self.fallbacks.iter().find(|row| row.node == place);
             let kind = fallback.map_or(node.policy, |row| row.policy);
+            if self.absent.contains(&place) {
+                tree.add_kept(policy(place, kind), node.terms.order)?;
+                continue;
+            }
             let _ = tree.add(parent, policy(place, kind), node.terms)?;
         }
         // What is left of the capacity is for schedulers that are promoted later.

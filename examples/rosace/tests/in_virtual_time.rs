@@ -50,6 +50,7 @@ fn fly(system: &System, duration: Span<Ns>, faults: Faults, seed: u64) -> Oracle
         duration,
         seed,
         faults,
+        plans: Vec::new(),
     };
     run(system, &tables, inputs, &options, &mut Pilot { steps }).expect("a valid system");
     workloads.check().expect("rosace has a reference")

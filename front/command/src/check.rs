@@ -6,7 +6,7 @@ use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
 use crate::verdict_json;
-use crate::{certify, hyperperiod_text, input, suggest, verdict_text};
+use crate::{certify, changes, hyperperiod_text, input, suggest, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -67,10 +67,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
             ));
         }
     }
+    refuse_changes(&system, args)?;
     if let Some(wanted) = args.suggest {
         return suggest::execute(&system, wanted, args.json);
     }
+    let declared = system;
+    let system = punctual::at_start(&declared);
     let verdict = input::admit(&system)?;
+    let transitions = punctual_analysis::admit_changes(&declared).map_err(input::no_verdict)?;
     if let Some(path) = &args.certificate {
         write_certificate(&system, &verdict, path, &args.file)?;
     }
@@ -79,11 +83,36 @@ pub(crate) fn execute(args: &Args) -> Ended {
     } else if args.json {
         let origin = given.map(|given| given.origin);
         let origin = origin.map(|origin| origin.json());
-        output::print_json(&verdict_json::json(&system, &verdict).with("platform", origin))?;
+        let changes = changes::json(&declared, &transitions);
+        let json = verdict_json::json(&system, &verdict);
+        output::print_json(&json.with("changes", changes).with("platform", origin))?;
     } else {
         verdict_text::print(&system, &verdict, false, args.quiet)?;
+        let coloured = output::colour_stdout();
+        let text = changes::render(&declared, &transitions, coloured);
+        if !text.is_empty() && !args.quiet {
+            output::print(text)?;
+        }
     }
-    Ok(Ending::of(verdict.admitted))
+    Ok(Ending::of(
+        verdict.admitted && changes::admitted(&transitions),
+    ))
+}
+
+/// Suggestions, simulations of a hyperperiod and certificates speak of one system.
+fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
+    let asked = [
+        (args.suggest.is_some(), "--suggest"),
+        (args.simulate, "--simulate"),
+        (args.certificate.is_some(), "--certificate"),
+    ];
+    match asked.into_iter().find(|(asked, _)| *asked) {
+        Some((_, flag)) if !system.changes.is_empty() => Err(Failure::input(format!(
+            "{flag} speaks of one system, and this file changes its own"
+        ))
+        .with_help("take the [change] sections out, or check without it")),
+        _ => Ok(()),
+    }
 }
 
 /// A verdict that cannot be certified is a failure: the file was asked for.

@@ -7,6 +7,7 @@
 
 mod beside;
 mod certify;
+mod changes;
 mod check;
 mod diff;
 mod doctor;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use punctual::analysis::Transition;
 use punctual::{Error, GivenTerms, LiveOptions, Verdict};
 use punctual_model::{Ns, Reserve, Span, System};
 
@@ -60,14 +61,15 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let given = args.platform.as_deref().map(Given::load).transpose()?;
     let system = &description.system;
-    let verdict = input::admit(system)?;
+    let start = &punctual::at_start(system);
+    let verdict = input::admit(start)?;
     if !verdict.admitted {
         if !args.force {
-            return refuse(system, &verdict, flags, "");
+            return refuse(start, &verdict, flags, "");
         }
         output::remark(format!(
             "remark: {}; forced",
-            verdict_text::headline(system, &verdict, false)
+            verdict_text::headline(start, &verdict, false)
         ));
     }
     let interrupt = Interrupt::listen()?;
@@ -111,7 +113,18 @@ pub(crate) fn execute(args: &Args) -> Ended {
                 Some(_) => " with the terms of the platform file",
                 None => MEASURED,
             };
-            return refuse(system, &verdict, flags, with);
+            return refuse(start, &verdict, flags, with);
+        }
+        Err(Error::ChangeRefused(transition)) => {
+            output::remark(format!(
+                "not run: a change is refused here: {} (`punctual check` says more; --force runs \
+                 without it)",
+                transition.ground
+            ));
+            let Transition {
+                system, verdict, ..
+            } = *transition;
+            return refuse(&system, &verdict, flags, "");
         }
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };

@@ -43,7 +43,7 @@ fn of_task(system: &System, task: &TaskVerdict) -> Json {
     }
 }
 
-fn of_refusal(system: &System, refusal: &Refusal) -> Json {
+pub(crate) fn of_refusal(system: &System, refusal: &Refusal) -> Json {
     let of_fix = |fix: &Fix| {
         object! {
             parameter: &fix.parameter,

@@ -97,7 +97,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{digits} {noun}{plural}")
 }
 
-fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {
+pub(crate) fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {
     let mut text = format!(
         "{}: {}\n",
         styled(&refusal.name, BAD, coloured),

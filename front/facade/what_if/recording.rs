@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{Event, Next, Outcome, TraceEvent, Uncharged, WakeCause};
+use punctual_kern::{Event, Next, Outcome, Plan, Planned, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_sim::{Act, Gap, RecordedThread, Recording};
 use punctual_tables::CpuTables;
@@ -21,8 +21,11 @@ use punctual_trace::{CpuLog, Record, RecordedEntry};
 use super::WhatIfError;
 
 /// The recorded work, and how many jobs of it are open at its end: of these the rest is assumed.
-pub(super) fn read(tables: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
-    let mut reader = Reader::new(tables);
+pub(super) fn read(
+    (tables, log): (&CpuTables, &CpuLog),
+    declared: bool,
+) -> Result<(Recording, u64), WhatIfError> {
+    let mut reader = Reader::new(tables, declared);
     for (now, record) in &log.records {
         match record {
             Record::Entry(entry) => reader.event(&entry)?,
@@ -69,6 +72,9 @@ struct Wait {
 struct Reader {
     threads: Vec<Thread>,
     gaps: Vec<Gap>,
+    /// The changes that the system declares, at the instants at which they were made; `None`: it
+    /// declares none, so those that were made come from its threads.
+    plan: Option<Vec<Planned>>,
     running: Option<ThreadId>,
     last: Instant,
     armed: Option<Instant>,
@@ -79,7 +85,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(tables: &CpuTables) -> Reader {
+    fn new(tables: &CpuTables, declared: bool) -> Reader {
         let thread = |(_, constraint): &(_, punctual_kern::Constraint)| {
             let class = &constraint.class;
             let unknown = class.runs_per_job().then(|| class.budget()).flatten();
@@ -95,6 +101,7 @@ impl Reader {
         Reader {
             threads: tables.threads.iter().map(thread).collect(),
             gaps: Vec::new(),
+            plan: declared.then(Vec::new),
             running: None,
             last: Instant::ZERO,
             armed: None,
@@ -144,6 +151,15 @@ impl Reader {
             } => Act::Lock(resource, mode, span(until)),
             Event::Unlock { resource } => Act::Unlock(resource),
             Event::BlockOn { .. } | Event::HandOver { .. } => return Err(entangled()),
+            event @ (Event::Change { .. } | Event::Manage { .. }) if self.plan.is_some() => {
+                self.plan.get_or_insert_default().push(Planned {
+                    change: 0,
+                    at: now,
+                    quiet: Vec::new(),
+                    events: vec![event],
+                });
+                return Ok(());
+            }
             _ => {
                 return Err(WhatIfError::Entangled {
                     at: now,
@@ -289,6 +305,7 @@ impl Reader {
         let recording = Recording {
             threads: threads.collect(),
             gaps: self.gaps,
+            plan: Plan::new(self.plan.unwrap_or_default()),
         };
         (recording, open)
     }

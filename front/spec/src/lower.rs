@@ -1,5 +1,6 @@
 //! From records to the model: names become numbers, defaults are filled in.
 
+mod change;
 mod machine;
 mod parent;
 mod policy;
@@ -19,6 +20,7 @@ use crate::nearest::nearest;
 use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
+use change::lower_changes;
 pub(crate) use machine::lower_machine;
 use parent::Parents;
 use policy::lower_policy;
@@ -77,6 +79,13 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     places.tasks = task_places;
     let machine = lower_machine(&mut places);
     let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
+    let changes = lower_changes(
+        file.take_named("change"),
+        &names,
+        &tasks,
+        &mut places,
+        report,
+    );
     let run = RunOptions {
         duration: places.run.span("for"),
         seed: places.run.integer("seed"),
@@ -90,6 +99,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         machine,
         requirements,
         run,
+        changes,
     };
     (system, places)
 }

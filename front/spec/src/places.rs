@@ -19,6 +19,16 @@ pub(crate) struct Places {
     pub(crate) reserves: Vec<Range<usize>>,
     pub(crate) requirements: Vec<Range<usize>>,
     pub(crate) run: Record,
+    pub(crate) changes: Vec<ChangePlaces>,
+}
+
+/// The places of one change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ChangePlaces {
+    pub(crate) section: Named,
+    pub(crate) steps: Vec<Range<usize>>,
+    /// Whether a mistake in it has been reported.
+    pub(crate) broken: bool,
 }
 
 /// The places of one scheduler.
@@ -74,6 +84,14 @@ impl Places {
             Fault::Reserve(index) => self.reserves.get(*index).cloned().unwrap_or(0..0),
             Fault::Requirement(index) => self.requirements.get(*index).cloned().unwrap_or(0..0),
             Fault::Run(key) => value(&self.run, key),
+            Fault::Change(index, key) => {
+                named(self.changes.get(*index).map(|places| &places.section), key)
+            }
+            Fault::ChangeStep(index, step) => {
+                let places = self.changes.get(*index);
+                let step = places.and_then(|places| places.steps.get(*step)).cloned();
+                step.unwrap_or_else(|| named(places.map(|places| &places.section), "name"))
+            }
         }
     }
 
@@ -94,6 +112,9 @@ impl Places {
             }
             Fault::Scheduler(id, _) => scheduler(id).is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
+            Fault::Change(..) | Fault::ChangeStep(..) => {
+                self.changes.iter().any(|places| places.broken)
+            }
             // Of these, broken values are left out of the system.
             Fault::Cpu(..)
             | Fault::Resource(..)

@@ -1,5 +1,6 @@
 //! The one table of sections and keys: the reader obeys it and the schema is made from it.
 
+mod change;
 mod machine;
 mod policy;
 mod require;
@@ -9,6 +10,7 @@ mod task;
 
 use crate::shape::Shape::{CpuName, Duration, Integer, List};
 use crate::shape::{Keys, Shape, keys, text};
+use change::CHANGE;
 use machine::MACHINE;
 use policy::CPU;
 use require::REQUIRE;
@@ -67,6 +69,9 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "task": TASK, named;
     /// Requirements beyond the deadlines.
     "require": REQUIRE;
+    /// What changes while it runs: parts come, go, move and get other terms. All of a change
+    /// happens, or nothing of it.
+    "change": CHANGE, named;
     /// How to run the system, unless the command line says otherwise.
     "run": RUN;
 };

@@ -4,15 +4,17 @@
 //! program. Keys at their defaults are left out. The `toml` crate can write, too, but it gives a
 //! list of tables headers of its own, away from the key that a reader of the file looks for.
 
+mod change;
 mod task;
 mod value;
 
 use punctual_model::{
     AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Resource, Scheduler,
-    SchedulerId, Share, Span, Supply, System, TaskId, Trust, Work,
+    SchedulerId, Server, Share, Span, Supply, System, TaskId, Trust, Work,
 };
 
 use crate::platform::Platform;
+use change::write_change;
 use task::write_task;
 use value::{Out, Table, Toml};
 
@@ -46,6 +48,9 @@ pub fn write(system: &System) -> String {
         write_task(system, task, &mut out);
     }
     write_requirements(system, &mut out);
+    for change in &system.changes {
+        write_change(system, change, &mut out);
+    }
     if system.run.duration.is_some() || system.run.seed.is_some() {
         out.line("\n[run]");
         out.given("for", system.run.duration);
@@ -109,19 +114,17 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
     }
     match &scheduler.supply {
         Supply::Shared => {}
-        Supply::Server(server) => {
-            let table = Table::new("kind", server.kind.name());
-            out.key(
-                "server",
-                table
-                    .and("budget", server.budget)
-                    .and("period", server.period),
-            );
-        }
+        Supply::Server(server) => out.key("server", server_table(server)),
         Supply::Slots(slots) => out.key("slots", slots),
     }
     out.unless(Trust::default(), "trust", scheduler.trust);
     out.given("quota", scheduler.quota);
+}
+
+fn server_table(server: &Server<Ns>) -> Table {
+    let table = Table::new("kind", server.kind.name());
+    let table = table.and("budget", server.budget);
+    table.and("period", server.period)
 }
 
 fn write_resource(resource: &Resource, out: &mut Out) {

@@ -26,6 +26,12 @@ pub(crate) struct Program {
     locks: Vec<Step>,
     /// How many outer locks there are, and their work.
     sections: (u64, Work),
+    /// Its jobs work for their budget, which changes, at this rate.
+    follows: Option<u32>,
+    /// No other work is declared.
+    works_for_budget: bool,
+    /// As declared.
+    longest_protected: Work,
     /// Done in a recorded run, instead of all of the above.
     recorded: Option<RecordedThread>,
 }
@@ -86,6 +92,9 @@ impl Program {
             crash_at: None,
             locks: Vec::new(),
             sections: (0, Work::ZERO),
+            follows: None,
+            works_for_budget: false,
+            longest_protected: Work::ZERO,
             recorded: Some(thread),
         }
     }
@@ -97,15 +106,12 @@ impl Program {
             (_, class) => class.budget(),
         };
         let declared = declared.map(|work| work.ticks_up(RATE));
-        let overrun = faults.overruns.iter().find(|o| o.task == id);
-        let work = declared.map(|work| match overrun {
-            Some(o) => scale(work, o.per_mille),
-            None => work,
-        });
+        let per_mille = faults.per_mille(id);
+        let work = declared.map(|work| scale(work, per_mille));
         let crash = faults.crashes.iter().find(|c| c.task == id);
         let whole = work.unwrap_or(Work::ZERO);
         // A job that takes less does so in its sections too; one that takes more does so outside.
-        let shorter = overrun.map_or(1_000, |o| o.per_mille.min(1_000));
+        let shorter = per_mille.min(1_000);
         let number = |resource| tables.resources.iter().position(|r| r.resource == resource);
         let (locks, sections) = lock_steps(
             &task.uses,
@@ -126,7 +132,25 @@ impl Program {
             },
             suspension: task.max_suspension.ticks_up(RATE),
             crash_at: crash.map(|c| c.job),
+            follows: None,
+            works_for_budget: !matches!(task.work, Some(WorkSource::Burn(_))),
+            longest_protected: task.non_preemptive.ticks_up(RATE),
             recorded: None,
+        }
+    }
+
+    /// The same, whose jobs work for the budget that they have then, unless their work is declared.
+    pub(crate) fn following(mut self, per_mille: u32) -> Program {
+        self.follows = self.works_for_budget.then_some(per_mille);
+        self
+    }
+
+    /// The budget of the job that begins.
+    pub(crate) fn follow(&mut self, budget: Option<Work>) {
+        if let (Some(per_mille), Some(budget)) = (self.follows, budget) {
+            let work = scale(budget, per_mille);
+            self.work = Some(work);
+            self.protected = self.longest_protected.min(work);
         }
     }
 

@@ -5,7 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy, Shard, Sink, Uncharged,
+    Decision, Entry, Event, Message, MissingCause, Next, NodeId, Plan, Policy, Shard, Sink,
+    Uncharged,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;
@@ -16,7 +17,7 @@ use crate::child::{Child, children};
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::recorded::{Gap, RecordedThread, Recording};
-use crate::run::{Completion, Counters, CpuInput};
+use crate::run::{Completion, Counters, CpuInput, retimed};
 
 /// Arrivals that this platform feeds to one thread.
 struct Feed<'a> {
@@ -41,6 +42,7 @@ pub(crate) struct Guests<'a> {
     programs: Vec<Program>,
     feeds: Vec<Feed<'a>>,
     gaps: Vec<Gap>,
+    plan: Plan,
 }
 
 impl<'a> Guests<'a> {
@@ -49,15 +51,21 @@ impl<'a> Guests<'a> {
         system: &'a System,
         tables: &CpuTables,
         (faults, seed): (&Faults, u64),
+        plan: Plan,
     ) -> Self {
         let program = |&(id, _): &(TaskId, _)| {
             let task = &system.tasks[id.index()];
-            Program::new(id, task, tables, faults)
+            let program = Program::new(id, task, tables, faults);
+            match retimed(system, id) {
+                true => program.following(faults.per_mille(id)),
+                false => program,
+            }
         };
         Guests {
             programs: tables.threads.iter().map(program).collect(),
             feeds: feeds(system, tables, faults, seed),
             gaps: Vec::new(),
+            plan,
         }
     }
 
@@ -82,6 +90,7 @@ impl<'a> Guests<'a> {
             programs,
             feeds,
             gaps: recording.gaps,
+            plan: recording.plan,
         }
     }
 }
@@ -118,6 +127,8 @@ pub(crate) struct Cpu<'a, P, S> {
     /// Missing time to report with the next entry, and the instant before which nothing is seen.
     unreported: Uncharged,
     asleep_until: Instant,
+    /// What changes while it runs.
+    plan: Plan,
     late_timer: Span,
     cache_delay: Work,
     timer_cost: Span,
@@ -138,6 +149,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             programs,
             feeds,
             mut gaps,
+            plan,
         } = guests;
         gaps.reverse();
         let random = Random::new(seed, 1 + u64::from(tables.cpu.0));
@@ -158,6 +170,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
             gaps,
+            plan,
             unreported: Uncharged::NONE,
             asleep_until: Instant::ZERO,
             late_timer: faults.late_timer.ticks_up(RATE),
@@ -239,10 +252,16 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn next_instant(&self) -> Option<Instant> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let message = self.inbox.front().map(|(at, _)| *at);
-        let due = [self.section_end, self.timer, arrival, message]
-            .into_iter()
-            .flatten()
-            .min()?;
+        let due = [
+            self.section_end,
+            self.timer,
+            arrival,
+            message,
+            self.plan.due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()?;
         Some(due.max(self.asleep_until))
     }
 
@@ -353,8 +372,16 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         })
     }
 
-    /// One entry of the scheduler, and what follows from its decision.
+    /// One entry of the scheduler, and those of changes whose time it is.
     pub(crate) fn enter(&mut self, now: Instant, event: Event) {
+        self.enter_once(now, event);
+        while let Some(event) = self.plan.next(now, &self.shard) {
+            self.enter_once(now, event);
+        }
+    }
+
+    /// One entry of the scheduler, and what follows from its decision.
+    fn enter_once(&mut self, now: Instant, event: Event) {
         self.save_progress(now);
         let missing = core::mem::take(&mut self.unreported);
         for (_, span) in missing.by_cause() {
@@ -428,6 +455,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             }
             None => {
                 let job = self.shard.job(id).map_or(0, |job| job.index);
+                let class = self.shard.constraint(id).map(|c| c.class);
+                let budget = class.and_then(|class| class.budget());
+                self.programs[id.index()].follow(budget);
                 slot.insert(self.programs[id.index()].begin(job))
             }
         };

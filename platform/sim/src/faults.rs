@@ -32,6 +32,14 @@ pub struct Faults {
     pub children: Vec<(SchedulerId, Misconduct)>,
 }
 
+impl Faults {
+    /// How much of their work the jobs of a task execute.
+    pub(crate) fn per_mille(&self, task: TaskId) -> u32 {
+        let overrun = self.overruns.iter().find(|overrun| overrun.task == task);
+        overrun.map_or(1_000, |overrun| overrun.per_mille)
+    }
+}
+
 /// What a scheduler that decides on its own supply may do instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misconduct {

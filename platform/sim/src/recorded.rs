@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{Event, MissingCause};
+use punctual_kern::{Event, MissingCause, Plan};
 use punctual_model::{Instant, Mode, Span, Work};
 
 /// One CPU of a recorded run.
@@ -16,6 +16,8 @@ pub struct Recording {
     pub threads: Vec<RecordedThread>,
     /// Time charged to nobody, in order, disjoint.
     pub gaps: Vec<Gap>,
+    /// What changed while it ran.
+    pub plan: Plan,
 }
 
 /// What one thread did.

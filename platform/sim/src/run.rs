@@ -3,8 +3,8 @@
 use std::fmt;
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{Policy, Shard, Sink};
-use punctual_model::{Class, CpuId, Instant, Ns, Span, System, TaskId};
+use punctual_kern::{Plan, Policy, Shard, Sink};
+use punctual_model::{Class, CpuId, Instant, Ns, Span, Step, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
 use crate::cpu::{Cpu, Guests};
@@ -22,6 +22,8 @@ pub struct Options {
     pub seed: u64,
     /// What goes wrong.
     pub faults: Faults,
+    /// What changes while it runs, CPU by CPU; nothing where there is no plan.
+    pub plans: Vec<Plan>,
 }
 
 /// One CPU's part of the input: shard and recorder; the tables give the rest.
@@ -148,8 +150,16 @@ pub fn prepare(system: &System, tables: &mut Tables, faults: &Faults) {
         let jitter = system.tasks[task.index()].jitter;
         let periodic = matches!(constraint.class, Class::Periodic { .. });
         let injected = faults.jitter || faults.dense_jitter;
-        constraint.fed = injected && periodic && !jitter.is_zero();
+        // Arrivals are fed by the declared period.
+        let stays = !retimed(system, *task);
+        constraint.fed = injected && periodic && stays && !jitter.is_zero();
     }
+}
+
+/// Whether a change gives this task another constraint.
+pub(crate) fn retimed(system: &System, task: TaskId) -> bool {
+    let mut steps = system.changes.iter().flat_map(|change| &change.steps);
+    steps.any(|step| matches!(step, Step::Constrain(id, _) if *id == task))
 }
 
 /// How many steps pass between two questions whether to go on.
@@ -190,7 +200,12 @@ pub fn run_with_children<P: Policy, S: Sink>(
         return Err(SimError::AcrossCpus(name.into()));
     }
     let given = (&options.faults, options.seed);
-    let guests = |cpu: &CpuTables| Guests::declared(system, cpu, given);
+    let plans = options.plans.iter().cloned();
+    let mut plans = plans.chain(core::iter::repeat_with(Plan::default));
+    let guests = |cpu: &CpuTables| {
+        let plan = plans.next().unwrap_or_default();
+        Guests::declared(system, cpu, given, plan)
+    };
     let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
     let limit = horizon.saturating_add(longest_deadline(system));
     let cpus = build(tables, inputs, children, given, guests)?;

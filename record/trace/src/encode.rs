@@ -120,11 +120,11 @@ pub(crate) fn record(record: &Record, mut put: impl FnMut(&[u64])) {
 pub(crate) fn decode(words: &[u64]) -> Option<(Record, usize)> {
     let (kind, mut fields, length) = form::split(words)?;
     let record = match kind {
-        0..28 => {
+        0..29 => {
             let (now, event) = form::event(kind, &mut fields)?;
             Record::Entry(RecordedEntry::at(now, event))
         }
-        28..32 => return decode_prefixed(words),
+        29..32 => return decode_prefixed(words),
         32..72 => Record::Trace(form::trace(kind, &mut fields)?),
         _ => Record::Decision(form::decision(kind, &mut fields)?),
     };
@@ -138,7 +138,7 @@ fn decode_prefixed(words: &[u64]) -> Option<(Record, usize)> {
     loop {
         let (kind, mut fields, length) = form::split(&words[at..])?;
         at += length;
-        if kind < 28 {
+        if kind < 29 {
             let (now, event) = form::event(kind, &mut fields)?;
             let entry = RecordedEntry {
                 missing,
@@ -160,7 +160,7 @@ fn decode_prefixed(words: &[u64]) -> Option<(Record, usize)> {
 /// Whether the words are one line of records.
 pub(crate) fn is_line(words: &[u64]) -> bool {
     match form::split(words) {
-        Some((kind @ 28..32, mut fields, _)) => form::prefix(kind, &mut fields).is_some(),
+        Some((kind @ 29..32, mut fields, _)) => form::prefix(kind, &mut fields).is_some(),
         _ => decode(words).is_some(),
     }
 }

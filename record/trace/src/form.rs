@@ -40,6 +40,7 @@ pub(crate) enum TablesLine {
     Notify(u32, CpuId, u32),
     Edge(u32, Edge),
     Node(NodeRow),
+    Absent(u16),
     Home(u32, u16),
     Slot(SlotTerms),
     Resource(ResourceTerms),
@@ -148,12 +149,14 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
     26 "replace" (now: Instant, by: NodeId, node: NodeId, policy: PolicyKind)
         [(now, Event::Manage { by, request: Request::Replace { node, policy } })];
     27 "child-failed" (now: Instant, child: NodeId) [(now, Event::ChildFailed(child))];
+    28 "supply" (now: Instant, by: NodeId, node: NodeId, supply: Grant)
+        [(now, Event::Manage { by, request: Request::Supply { node, supply } })];
 }
 
 forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
-    28 "missing" (stolen: Span, given_back: Span) [Prefix::Uncharged(stolen, given_back)];
-    29 "ceiling" (ceiling: Option<Ceiling>) [Prefix::Ceiling(ceiling)];
-    30 "taken-by" (taker: Taker) [Prefix::Taker(taker)];
+    29 "missing" (stolen: Span, given_back: Span) [Prefix::Uncharged(stolen, given_back)];
+    30 "ceiling" (ceiling: Option<Ceiling>) [Prefix::Ceiling(ceiling)];
+    31 "taken-by" (taker: Taker) [Prefix::Taker(taker)];
 }
 
 forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
@@ -211,6 +214,7 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
         [TraceEvent::PolicyReplaced { node, policy }];
     65 "fell-back" (node: NodeId, cause: FallbackCause)
         [TraceEvent::FellBack { node, cause }];
+    66 "supplied" (node: NodeId) [TraceEvent::Supplied { node }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
@@ -264,6 +268,7 @@ forms! { TABLES, store_tables: &TablesLine, tables: TablesLine;
     108 "created" (thread: ThreadId, task: TaskId) [TablesLine::Created(thread, task)];
     109 "fallback" (node: u16, policy: PolicyKind, patience: Span)
         [TablesLine::Fallback(FallbackRow { node, policy, patience })];
+    110 "absent" (node: u16) [TablesLine::Absent(node)];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.
@@ -279,8 +284,8 @@ pub(crate) fn mark(kind: u8) -> &'static str {
 /// The form of a record kind. O(1): each table is dense from its first kind on.
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
     let table = match kind {
-        0..28 => EVENTS,
-        28..32 => PREFIXES,
+        0..29 => EVENTS,
+        29..32 => PREFIXES,
         32..72 => TRACES,
         72..96 => DECISIONS,
         96..128 => TABLES,

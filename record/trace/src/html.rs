@@ -86,6 +86,16 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
         tables::misses(out, report, (&misses, &linked));
         out.push_str("</section>\n");
     }
+    if !report.changes.is_empty() {
+        section(
+            out,
+            "Changes",
+            "What changed while it ran: when it was asked for, when the scheduler had been told all \
+             of it, and why it is safe from then on.",
+        );
+        tables::changes(out, report);
+        out.push_str("</section>\n");
+    }
     admission::write(out, report);
     section(
         out,

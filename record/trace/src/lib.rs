@@ -38,12 +38,12 @@ pub use behavior::{
     ThreadCounts, WaitReason, Waiting,
 };
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
-pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+pub use log::{Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
-    Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack, MAX_LISTED_MISSES, Miss,
-    OracleReport, Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict,
-    SchedulerReport, TakenBy, TaskReport,
+    Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
+    MAX_LISTED_MISSES, Miss, OracleReport, Quantiles, RequirementReport, ResourceReport, RunReport,
+    RunVerdict, SchedulerReport, TakenBy, TaskReport,
 };

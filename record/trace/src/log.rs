@@ -30,10 +30,27 @@ pub struct Log {
     pub resources: Vec<String>,
     /// Required beyond deadlines; the tasks are those above.
     pub requirements: Vec<Requirement>,
+    /// What changes while it runs, in the order of time.
+    pub changes: Vec<ChangeInfo>,
     /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
     pub oracle: Option<Oracle>,
+}
+
+/// A change that a system declares, and what the analysis says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ChangeInfo {
+    /// From the file.
+    pub name: String,
+    /// Not before this instant of the run.
+    pub at: Instant<Ns>,
+    /// From when on it keeps every promise: `at-once`, `zero-lag`, `idle`, `never`.
+    pub when: String,
+    /// By which rule, or why not.
+    pub ground: String,
+    /// How many events it is on each CPU.
+    pub parts: Vec<u32>,
 }
 
 /// Where and how a run took place.
@@ -176,6 +193,7 @@ impl Log {
             schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
             resources: system.resources.iter().map(|r| r.name.clone()).collect(),
             requirements: system.requirements.clone(),
+            changes: Vec::new(),
             cpus: Vec::new(),
             oracle: None,
         }

@@ -4,6 +4,7 @@
 //! is the table at the end of a run; the page and the exit code come from it too.
 
 mod cause;
+mod change;
 mod counterfactual;
 mod display;
 mod figures;
@@ -21,6 +22,7 @@ use crate::behavior::Behavior;
 use crate::log::Log;
 
 pub use cause::Cause;
+pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
 pub use figures::Quantiles;
 pub use requirement::RequirementReport;
@@ -75,6 +77,9 @@ pub struct RunReport {
     /// The lines of `[require]`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub requirements: Vec<RequirementReport>,
+    /// What changed while it ran, in the order of time.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub changes: Vec<ChangeReport>,
     /// Every late job, in order of CPU and release.
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
@@ -321,6 +326,7 @@ impl RunReport {
             schedulers: supply::schedulers(log, behaviors),
             resources: supply::resources(log, behaviors),
             requirements,
+            changes: change::changes(log),
             misses: misses.listed,
             misses_not_listed: misses.not_listed,
             unexcused: None,

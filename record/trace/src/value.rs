@@ -459,4 +459,5 @@ refusals! {
     NotReplaceable(node: NodeId) = 27 "not-replaceable";
     NothingShelved(node: NodeId) = 28 "nothing-shelved";
     BeingReplaced(node: NodeId) = 29 "being-replaced";
+    NotIdle(node: NodeId) = 30 "not-idle";
 }

@@ -249,7 +249,8 @@ impl From<Refusal> for Status {
             | Refusal::StalePick(_)
             | Refusal::NotReplaceable(_)
             | Refusal::NothingShelved(_)
-            | Refusal::BeingReplaced(_) => Status::PUNCTUAL_NOT_ALLOWED,
+            | Refusal::BeingReplaced(_)
+            | Refusal::NotIdle(_) => Status::PUNCTUAL_NOT_ALLOWED,
         }
     }
 }
@@ -327,7 +328,8 @@ mod tests {
             NotGrantable(_) => Some(NotReplaceable(n)),
             NotReplaceable(_) => Some(NothingShelved(n)),
             NothingShelved(_) => Some(BeingReplaced(n)),
-            BeingReplaced(_) => None,
+            BeingReplaced(_) => Some(NotIdle(n)),
+            NotIdle(_) => None,
         }
     }
 

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::{ConfigError, NoSink, Sink};
+use punctual_kern::{ConfigError, NoSink, Plan, Sink};
 use punctual_linux::{
     Body, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput,
     clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
@@ -430,6 +430,7 @@ fn cpu_input<S: Sink>(
         children: Vec::new(),
         resources: Vec::new(),
         arrivals: Vec::new(),
+        plan: Plan::default(),
     })
 }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as HostMutex};
 
 use common::{FIXED, alone, test_cpu};
-use punctual_kern::{Attributes, NoSink, Pick, Policy, ReadyQueue, SlotTerms};
+use punctual_kern::{Attributes, NoSink, Pick, Plan, Policy, ReadyQueue, SlotTerms};
 use punctual_linux::{Body, CpuInput, JobInfo, RunOptions, ThreadInput, clock_rate, job, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Span, System, Task, ThreadId, Work,
@@ -185,6 +185,7 @@ fn flown<P: Policy + Send + 'static>(
         children: Vec::new(),
         resources: Vec::new(),
         arrivals: Vec::new(),
+        plan: Plan::default(),
     };
     let outcome = run(vec![cpu], &options).expect("a run");
     let panics = outcome.panics.iter().map(|panic| panic.message.clone());

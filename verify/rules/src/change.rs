@@ -41,6 +41,7 @@ impl Judge<'_> {
             T::ChildCharged { node, work } => self.child_charged(self.node(node)?, work),
             T::Lent { from, to, work } => self.lent(self.node(from)?, self.node(to)?, work),
             T::Promoted { node, parent } => self.promoted(node, self.node(parent)?),
+            T::Supplied { node } => self.supplied(self.node(node)?),
             T::SchedulerEnded { node } => self.scheduler_ended(self.node(node)?),
             T::FellBack { node, cause } => self.fell_back(self.node(node)?, cause),
             T::PolicyReplaced { node, policy } => self.policy_replaced(self.node(node)?, policy),

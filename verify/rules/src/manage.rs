@@ -1,12 +1,13 @@
 //! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
 
-use punctual_kern::{ChildPick, Event, FallbackCause, NodeId, Refusal, Request, WaitOrder};
+use punctual_kern::{ChildPick, Event, FallbackCause, Grant, NodeId, Refusal, Request, WaitOrder};
 use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Trust, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
 use crate::node::{CPU, Node, ROOT};
 use crate::queue::Entity;
+use crate::server::Supply;
 use crate::thread::Thread;
 
 impl Judge<'_> {
@@ -165,6 +166,10 @@ impl Judge<'_> {
                 let top = self.node(top)?;
                 top != by && self.is_below(top, by)
             }
+            Request::Supply { node, .. } => {
+                let at = self.node(node)?;
+                at != by && self.is_below(at, by)
+            }
             Request::Promote(_) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
                 !deep && !node.decides() && !node.queue.is_divided()
@@ -301,6 +306,28 @@ impl Judge<'_> {
         } else {
             let what = "has a scheduler that nobody asked for";
             self.accuse(Rule::PowerRespected, CPU, what);
+        }
+    }
+
+    /// A scheduler has another server.
+    pub(crate) fn supplied(&mut self, at: usize) {
+        self.tree_changed = true;
+        let asked = match self.event {
+            Event::Manage {
+                request: Request::Supply { node, supply },
+                ..
+            } if self.node(node) == Some(at) => Some(supply),
+            _ => None,
+        };
+        match asked {
+            Some(Grant::Server(server)) => {
+                self.nodes[at].terms.supply = Grant::Server(server);
+                self.nodes[at].supply = Some(Supply::new(server));
+            }
+            _ => {
+                let what = "has a server that nobody asked for";
+                self.accuse(Rule::PowerRespected, Entity::Node(at), what);
+            }
         }
     }
 

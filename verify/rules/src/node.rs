@@ -50,7 +50,13 @@ impl Node {
             let at = nodes.len();
             let parent = usize::from(row.parent).min(at - 1);
             let (mut node, above) = (Node::vacant(0, row.policy), nodes[parent].background_at);
-            node.take_terms((at, parent), row.terms, above);
+            let is_absent = tables
+                .absent
+                .iter()
+                .any(|&absent| usize::from(absent) == at);
+            if !is_absent {
+                node.take_terms((at, parent), row.terms, above);
+            }
             let mut fallbacks = tables.fallbacks.iter();
             node.fallback = fallbacks.find(|row| usize::from(row.node) == at).copied();
             nodes.push(node);

@@ -238,6 +238,7 @@ fn cpu_input(
         children: children(of_cpu),
         resources: Vec::new(),
         arrivals: arrivals(scenario, tables, of_cpu.cpu, round.end),
+        plan: punctual_kern::Plan::default(),
     })
 }
 

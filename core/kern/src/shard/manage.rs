@@ -45,6 +45,10 @@ impl<P: Policy> Shard<P> {
                 self.tree.lend(self.now, by, to, work)?;
                 sink.trace(self.now, TraceEvent::Lent { from: by, to, work });
             }
+            Request::Supply { node, supply } => {
+                self.tree.supply(by, node, &supply)?;
+                sink.trace(self.now, TraceEvent::Supplied { node });
+            }
             Request::Demote(node) => {
                 self.tree.permit_demote(by, node)?;
                 self.demote_node(node, sink)?;

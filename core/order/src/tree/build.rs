@@ -134,6 +134,24 @@ impl<P: Policy> Tree<P> {
         Ok(())
     }
 
+    /// Adds the place of a scheduler that comes later: a request to promote with this `order`
+    /// finds it, and no other does.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn add_kept(&mut self, policy: P, order: u32) -> Result<(), Refusal> {
+        self.add_spare(policy)?;
+        if let Some(node) = self
+            .free
+            .pop()
+            .and_then(|at| self.nodes.get_mut(usize::from(at)))
+        {
+            node.kept = true;
+            node.order = order;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, parent: u16, policy: P, terms: NodeTerms) -> u16 {
         let index = u16::try_from(self.nodes.len()).unwrap_or(NONE);
         let above = self.nodes.get(usize::from(parent));
@@ -162,6 +180,7 @@ impl<P: Policy> Tree<P> {
             priority: terms.priority,
             raised: None,
             order: terms.order,
+            kept: false,
             queued: false,
             release: Instant::ZERO,
             deadline: Instant::MAX,

@@ -113,9 +113,50 @@ impl<P: Policy> Tree<P> {
         if meaningless || parent.policy.orders_background() {
             return Err(Refusal::NotGrantable(id));
         }
-        if self.free.is_empty() {
+        if self
+            .kept_for(terms.order)
+            .or(self.free.last().copied())
+            .is_none()
+        {
             return Err(Refusal::NoNodeLeft);
         }
+        Ok(())
+    }
+
+    /// The place that is kept for the scheduler of this order, if it is not there. O(nodes).
+    fn kept_for(&self, order: u32) -> Option<u16> {
+        let kept = |node: &Node<P>| node.kept && !node.alive && node.order == order;
+        let at = self.nodes.iter().position(kept)?;
+        u16::try_from(at).ok()
+    }
+
+    /// Gives a scheduler below `by` another server, as if that had slept so far. O(depth).
+    ///
+    /// # Errors
+    /// Not below `by`, no server, terms without a meaning, or something in its subtree is ready or
+    /// waits for a budget; nothing has changed then.
+    pub fn supply(&mut self, by: NodeId, node: NodeId, supply: &Grant) -> Result<(), Refusal> {
+        let (by, at) = (self.node(by)?, self.node(node)?);
+        if at == by || !self.is_below(at, by) {
+            return Err(Refusal::NotItsChild(node));
+        }
+        let Grant::Server(server) = supply else {
+            return Err(Refusal::NotGrantable(node));
+        };
+        let meaningless = server.budget.is_zero() || server.period < server.budget.as_span();
+        let of = &mut self.nodes[usize::from(at)];
+        if meaningless || !matches!(of.supply, Supply::Server(_)) {
+            return Err(Refusal::NotGrantable(node));
+        }
+        if of.ready > 0 || of.parked > 0 || of.queued {
+            return Err(Refusal::NotIdle(node));
+        }
+        let server = AnyServer::new(server);
+        (of.deadline, of.reported) = (server.deadline(), server.budget());
+        of.supply = Supply::Server(server);
+        (of.awake, of.fell) = (false, None);
+        of.borrowed = Borrowed::default();
+        self.arm(at);
         Ok(())
     }
 
@@ -193,7 +234,10 @@ impl<P: Policy> Tree<P> {
 
     /// A place of the table becomes a scheduler; [`Tree::permit`] has said that one is free.
     pub(super) fn promote_below(&mut self, parent: u16, terms: &NodeTerms) -> Option<NodeId> {
-        let index = self.free.pop()?;
+        let index = match self.kept_for(terms.order) {
+            Some(index) => index,
+            None => self.free.pop()?,
+        };
         let (depth, above) = {
             let parent = &self.nodes[usize::from(parent)];
             (parent.depth + 1, parent.background_at)
@@ -254,7 +298,9 @@ impl<P: Policy> Tree<P> {
         self.nodes[usize::from(parent)].policy.detach(entity);
         self.follow(parent, entity, Change::Detach);
         self.forget_replacing(index);
-        self.free.push(index);
+        if !self.nodes[usize::from(index)].kept {
+            self.free.push(index);
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub(super) struct Node<P> {
     /// At least as urgent as this while somebody in it holds a resource of several schedulers.
     pub(super) raised: Option<Priority>,
     pub(super) order: u32,
+    /// Its place is kept for the scheduler of this order, which comes and goes.
+    pub(super) kept: bool,
     /// It stands in its parent's queue: it is eligible.
     pub(super) queued: bool,
     /// Its attributes there.

@@ -84,7 +84,7 @@ impl Trees {
                 parent: self.place(scheduler.parent),
                 policy: scheduler.policy.in_ticks(self.frequency),
                 terms: NodeTerms {
-                    supply: self.grant(&scheduler.supply),
+                    supply: grant(&scheduler.supply, self.frequency),
                     priority: scheduler.priority,
                     order: first.saturating_add(u32::from(id.0)),
                     trust: scheduler.trust,
@@ -142,12 +142,13 @@ impl Trees {
             patience: Span::from_ticks(patience),
         })
     }
+}
 
-    fn grant(&self, supply: &Supply) -> Grant {
-        match supply {
-            Supply::Shared => Grant::Shared,
-            Supply::Slots(_) => Grant::Slots,
-            Supply::Server(server) => Grant::Server(server.in_ticks(self.frequency)),
-        }
+/// The supply of a scheduler in ticks.
+pub(super) fn grant(supply: &Supply, frequency: Frequency) -> Grant {
+    match supply {
+        Supply::Shared => Grant::Shared,
+        Supply::Slots(_) => Grant::Slots,
+        Supply::Server(server) => Grant::Server(server.in_ticks(frequency)),
     }
 }

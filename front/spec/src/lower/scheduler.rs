@@ -74,7 +74,7 @@ fn lower_supply(record: &Record, report: &mut Report<'_>) -> Option<Supply> {
     }
 }
 
-fn lower_server(record: &Record) -> Option<Server<Ns>> {
+pub(super) fn lower_server(record: &Record) -> Option<Server<Ns>> {
     let word = record.word("kind")?;
     let kind = ServerKind::ALL
         .into_iter()

@@ -34,6 +34,11 @@ pub(super) static SCHEDULER: Keys = keys! {
     "quota": COUNT, 8;
 };
 
+pub(super) const SERVER_TABLE: Key = key! {
+    /// The server from then on.
+    "server": Table(&SERVER), { kind = "deferrable", budget = "2ms", period = "10ms" }, needed;
+};
+
 pub(super) const SLOTS: Key = key! {
     /// Its places in the frame; needed below tdm, and nowhere else.
     "slots": List(&Table(&SLOT)), [{ at = "0ms", length = "4ms" }];

@@ -540,3 +540,33 @@ fn many_at_once() {
 fn own_time_without_supply() {
     check("own-time-without-supply");
 }
+
+#[test]
+fn change_that_names_what_is_not_there() {
+    check("change-that-names-what-is-not-there");
+}
+
+#[test]
+fn changes_at_one_instant() {
+    check("changes-at-one-instant");
+}
+
+#[test]
+fn change_of_what_is_tied() {
+    check("change-of-what-is-tied");
+}
+
+#[test]
+fn change_that_starts_what_is_there() {
+    check("change-that-starts-what-is-there");
+}
+
+#[test]
+fn change_into_what_means_nothing() {
+    check("change-into-what-means-nothing");
+}
+
+#[test]
+fn change_that_leaves_a_task_behind() {
+    check("change-that-leaves-a-task-behind");
+}

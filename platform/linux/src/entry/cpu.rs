@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Ceiling, Decision, Entry, Event, Message, Next, Policy, Shard, Sink, Uncharged,
+    Ceiling, Decision, Entry, Event, Message, Next, Plan, Policy, Shard, Sink, Uncharged,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
@@ -48,6 +48,8 @@ pub(crate) struct Core<P, S> {
     /// Arrivals of sporadic threads, in order.
     pub(crate) arrivals: Vec<(Instant, ThreadId)>,
     next_arrival: usize,
+    /// What changes while it runs.
+    pub(crate) plan: Plan,
     /// Light threads by the index of their thread.
     pub(crate) threads: Vec<*const Light>,
     /// The schedulers that decide on their own supply.
@@ -77,6 +79,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             sink,
             arrivals,
             next_arrival: 0,
+            plan: Plan::default(),
             threads: Vec::new(),
             children: Vec::new(),
             unsent: Vec::with_capacity(1_024),
@@ -255,6 +258,12 @@ impl<P: Policy, S: Sink> Core<P, S> {
             self.next_arrival += 1;
             room -= 1;
         }
+        while room > 0
+            && let Some(event) = self.plan.next(now, &self.shard)
+        {
+            *decision = self.handle(host, now, event);
+            room -= 1;
+        }
         for _ in 0..self.unsent.len() {
             let Some(message) = self.unsent.pop() else {
                 break;
@@ -325,40 +334,6 @@ impl<P: Policy, S: Sink> Core<P, S> {
     fn comes_by_clock(&self, due: Instant) -> bool {
         let arrival = self.arrivals.get(self.next_arrival);
         self.shard.next_timer() == Some(due) || arrival.is_some_and(|&(at, _)| at == due)
-    }
-
-    /// When the next entry is due, for whatever reason.
-    fn next_due(
-        &self,
-        host: &PerCpu,
-        now: Instant,
-        arm: Option<Instant>,
-        more: bool,
-        idle: bool,
-    ) -> Instant {
-        if more {
-            return now;
-        }
-        let mut due = self.end.next(now);
-        due = due.min(arm.unwrap_or(Instant::MAX));
-        if let Some(&(arrival, _)) = self.arrivals.get(self.next_arrival) {
-            due = due.min(arrival);
-        }
-        // The idle CPU looks at its rings all the time, or is woken.
-        if let Some(at) = host.kicks.get().due()
-            && !idle
-        {
-            due = due.min(at);
-        }
-        if let Some(owed) = &self.owed
-            && !idle
-        {
-            due = due.min(owed.next(now));
-        }
-        if !self.unsent.is_empty() {
-            due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
-        }
-        due
     }
 
     /// Whether a CPU in debt gives a slice back now instead of working for whoever is next.

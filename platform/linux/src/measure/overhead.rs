@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 pub use terms::{Term, Terms, measure_terms};
 
 use punctual_kern::{
-    Attributes, Capacity, Constraint, Decision, Entry, Event, NoSink, Pick, Policy, Shard, Sink,
-    Tree,
+    Attributes, Capacity, Constraint, Decision, Entry, Event, NoSink, Pick, Plan, Policy, Shard,
+    Sink, Tree,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
@@ -315,6 +315,7 @@ impl Short {
             children: Vec::new(),
             resources: Vec::new(),
             arrivals,
+            plan: Plan::default(),
         }
     }
 }

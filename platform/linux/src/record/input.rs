@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use punctual_child::ChildScheduler;
-use punctual_kern::Shard;
+use punctual_kern::{Plan, Shard};
 use punctual_model::{Instant, Machine, ThreadId};
 
 use super::body::Body;
@@ -49,6 +49,8 @@ pub struct CpuInput<P, S> {
     pub resources: Vec<String>,
     /// Arrivals of its sporadic threads, in order of time.
     pub arrivals: Vec<(Instant, ThreadId)>,
+    /// What changes while it runs.
+    pub plan: Plan,
 }
 
 /// How to run.

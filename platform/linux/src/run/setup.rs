@@ -205,6 +205,7 @@ where
     let home = host.shared.number << 16 | index as u64;
     host.pool.set_up(home, options.spawned);
     let mut core = Core::new(input.shard, input.sink, input.arrivals, &options);
+    core.plan = input.plan;
     core.threads.resize(core.shard.places(), core::ptr::null());
     let (nodes, children) = make_children::<P, S>(input.children);
     let threads = input.threads.into_iter().chain(children).collect();

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Capacity, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink, TraceEvent, Tree,
+    Capacity, Constraint, Decision, Entry, Event, NodeId, Plan, Policy, Shard, Sink, TraceEvent,
+    Tree,
 };
 use punctual_linux::{ChildInput, CpuInput, JobInfo, RunOptions, ThreadInput, clock_rate};
 use punctual_model::{
@@ -142,6 +143,7 @@ pub fn input<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuInput<FixedPriori
         children: Vec::new(),
         resources: Vec::new(),
         arrivals: Vec::new(),
+        plan: Plan::default(),
     }
 }
 
@@ -190,6 +192,7 @@ pub fn input_of<S>(
         children: own_time.zip(children).map(child).collect(),
         resources: system.resources.iter().map(|r| r.name.clone()).collect(),
         arrivals: Vec::new(),
+        plan: Plan::default(),
     }
 }
 

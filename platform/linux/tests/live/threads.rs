@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::{Log, alone, test_cpu};
-use punctual_kern::{Capacity, Constraint, Shard, Tree};
+use punctual_kern::{Capacity, Constraint, Plan, Shard, Tree};
 use punctual_linux::{
     Child, CpuInput, JoinError, Monitor, MonitorError, Outcome, RunOptions, SectionEnd, SpawnError,
     Step, ThreadInput, block, clock_rate, job, run, spawn,
@@ -66,6 +66,7 @@ fn start<T: Send + 'static>(
         children: Vec::new(),
         resources: Vec::new(),
         arrivals: Vec::new(),
+        plan: Plan::default(),
     };
     let outcome = run(vec![input], &options).expect("a run");
     let result = result.lock().expect("nobody panicked").take();

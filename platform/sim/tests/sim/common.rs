@@ -118,6 +118,7 @@ pub(crate) fn simulate_watched(
         duration,
         seed,
         faults,
+        plans: Vec::new(),
     };
     let outcome = run(system, &tables, inputs, &options, observer).expect("a valid system");
     for (tape, cpu) in outcome.cpus.iter().zip(&tables.cpus) {

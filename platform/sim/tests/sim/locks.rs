@@ -241,6 +241,7 @@ fn a_resource_across_cpus_is_refused_by_its_name() {
         duration: Span::from_ns(100),
         seed: 0,
         faults: Faults::default(),
+        plans: Vec::new(),
     };
     let refused = run(&s, &tables, inputs, &options, &mut ()).map(|_| ());
     assert_eq!(refused, Err(SimError::AcrossCpus("r".into())));

@@ -65,6 +65,7 @@ fn simulate_with(system: &System, faults: Faults, policy: Box<dyn Policy + Send>
         duration,
         seed: 0,
         faults,
+        plans: Vec::new(),
     };
     let codes = vec![vec![child]];
     let outcome = run_with_children(system, &tables, vec![input], codes, &options, &mut ());

@@ -115,6 +115,7 @@ pub(super) fn write(
         log.ns(end.ticks())
     );
     misses(out, log, report, end);
+    changes(out, log, report, end);
     let mut room = MAX_STRIPS;
     let mut hidden = 0;
     for (cpu, behavior) in behaviors.iter().enumerate() {
@@ -197,6 +198,28 @@ fn misses(out: &mut String, log: &Log, report: &RunReport, end: Instant) {
                 .map(|(late, excused)| mark(*late == 0 && *excused > 0))
         ),
         area("late", counts.iter().map(|(late, _)| mark(*late > 0)))
+    );
+}
+
+/// One mark for each part of the run in which something was changed.
+fn changes(out: &mut String, log: &Log, report: &RunReport, end: Instant) {
+    if report.changes.is_empty() {
+        return;
+    }
+    let buckets = Buckets::new(end);
+    let mut done = vec![false; BUCKETS];
+    let hertz = u128::from(log.tables.frequency.hertz());
+    for at in report.changes.iter().filter_map(|change| change.done_ns) {
+        let ticks = u128::from(at) * hertz / 1_000_000_000;
+        done[buckets.at(u64::try_from(ticks).unwrap_or(u64::MAX))] = true;
+    }
+    let mark = |some: &bool| if *some { (0.0, 10.0) } else { (0.0, 0.0) };
+    put!(
+        out,
+        "<p class=\"strip\"><span>changes: {}</span></p><svg class=\"marks\" viewBox=\"0 0 {BUCKETS} \
+         10\" preserveAspectRatio=\"none\" role=\"img\"><title>When something was changed</title>{}</svg>",
+        Count(report.changes.len() as u64),
+        area("change", done.iter().map(mark))
     );
 }
 

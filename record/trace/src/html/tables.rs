@@ -6,7 +6,9 @@ use super::frame::{Column, more, no_class, places, table, text};
 use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
-use crate::summary::{CpuReport, Miss, ResourceReport, RunReport, SchedulerReport, TaskReport};
+use crate::summary::{
+    ChangeReport, CpuReport, Miss, ResourceReport, RunReport, SchedulerReport, TaskReport,
+};
 
 fn maybe(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| Short(ns).to_string())
@@ -43,6 +45,29 @@ pub(super) fn tasks(out: &mut String, report: &RunReport) {
         _ => "missed",
     };
     table(out, columns, (&report.tasks, MAX_TASKS, "tasks"), class);
+}
+
+/// The changes of the run.
+pub(super) fn changes(out: &mut String, report: &RunReport) {
+    let columns: &[Column<ChangeReport>] = &[
+        ("change", "name", |c| text(&c.name, 60)),
+        ("asked for", "n", |c| short(c.at_ns)),
+        ("done", "n", |c| maybe(c.done_ns)),
+        ("when", "", |c| text(&c.when, 20)),
+        ("ground", "detail", |c| text(&c.ground, 200)),
+        ("", "remark", |c| match (&c.refused, c.done_ns) {
+            (Some(refused), _) => text(&format!("refused by the scheduler: {refused}"), 200),
+            (None, None) if c.when == "never" => "refused".into(),
+            (None, None) => "not done before the run ended".into(),
+            (None, Some(_)) => String::new(),
+        }),
+    ];
+    table(
+        out,
+        columns,
+        (&report.changes, MAX_LINES, "changes"),
+        no_class,
+    );
 }
 
 fn bound(t: &TaskReport) -> String {

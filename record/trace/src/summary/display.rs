@@ -25,6 +25,9 @@ impl fmt::Display for RunReport {
         for requirement in &self.requirements {
             writeln!(f, "{requirement}")?;
         }
+        for change in &self.changes {
+            writeln!(f, "{change}")?;
+        }
         self.list_misses(f)?;
         if let Some(why) = &self.unexcused {
             writeln!(f, "nothing is excused: {why}")?;

@@ -10,7 +10,7 @@ use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
 use crate::encode;
 use crate::form::{self, Form};
-use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, PREFIX, TaskInfo};
+use crate::log::{Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TaskInfo};
 use crate::record::Records;
 use crate::value::Field;
 
@@ -114,6 +114,7 @@ struct Reader {
     schedulers: Vec<String>,
     resources: Vec<String>,
     requirements: Vec<Requirement>,
+    changes: Vec<ChangeInfo>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
     recorded: Vec<Recorded>,
@@ -211,6 +212,7 @@ impl Reader {
             "scheduler" => self.schedulers.push(unescape(rest)?),
             "resource" => self.resources.push(unescape(rest)?),
             "require" => self.requirements.push(requirement(rest)?),
+            "change" => self.changes.push(change(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
             "explanation" => {
@@ -359,6 +361,7 @@ impl Reader {
             schedulers: self.schedulers,
             resources: self.resources,
             requirements: self.requirements,
+            changes: self.changes,
             cpus: self.cpus,
             oracle: self.oracle,
         })
@@ -369,6 +372,22 @@ fn mode(text: &str) -> Result<Mode, String> {
     let modes = [Mode::RealTime, Mode::BestEffort, Mode::Virtual];
     let mode = modes.into_iter().find(|mode| mode.name() == text);
     mode.ok_or_else(|| format!("`{}` is no mode", clip(text)))
+}
+
+fn change(text: &str) -> Result<ChangeInfo, String> {
+    let fields: Vec<&str> = text.split('\t').collect();
+    let &[at, name, when, ground, parts] = fields.as_slice() else {
+        return Err("a change has five fields, separated by tabs".into());
+    };
+    let part = |text: &str| u32::try_from(number(text)?).map_err(|_| "too many events".to_string());
+    let parts = parts.split(' ').filter(|text| !text.is_empty());
+    Ok(ChangeInfo {
+        name: unescape(name)?,
+        at: Instant::from_ns(number(at)?),
+        when: unescape(when)?,
+        ground: unescape(ground)?,
+        parts: parts.map(part).collect::<Result<_, _>>()?,
+    })
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

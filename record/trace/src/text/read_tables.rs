@@ -66,6 +66,7 @@ impl TablesReader {
             threads: Vec::new(),
             homes: Vec::new(),
             nodes: Vec::new(),
+            absent: Vec::new(),
             slots: Vec::new(),
             fallbacks: Vec::new(),
             edges: Vec::new(),
@@ -85,6 +86,7 @@ impl TablesReader {
                 TablesLine::Edge(successor, edge) => tables.edges.push((successor, edge)),
                 TablesLine::Node(node) => tables.nodes.push(node),
                 TablesLine::Fallback(row) => tables.fallbacks.push(row),
+                TablesLine::Absent(node) => tables.absent.push(node),
                 TablesLine::Home(thread, home) => homes.push((thread, home)),
                 TablesLine::Slot(slot) => tables.slots.push(slot),
                 TablesLine::Resource(resource) if resource.common.generation() > 0 => {
@@ -140,7 +142,10 @@ fn homes_of(tables: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String
     }
     let known = |at: u16| usize::from(at) <= nodes;
     let slot = |slot: &SlotTerms| known(slot.node) && (slot.entity as usize) < room.entities();
-    if !tables.slots.iter().all(slot) || !given.iter().all(|(_, home)| known(*home)) {
+    if !tables.slots.iter().all(slot)
+        || !given.iter().all(|(_, home)| known(*home))
+        || !tables.absent.iter().all(|at| known(*at))
+    {
         return Err("a slot or a home in a node that the log does not have".into());
     }
     let mut homes = vec![0; tables.threads.len()];

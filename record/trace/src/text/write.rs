@@ -11,7 +11,7 @@ use super::policy;
 use super::words::{escape, write_fields};
 use crate::encode;
 use crate::form::{self, TablesLine};
-use crate::log::{Bound, CpuLog, Log};
+use crate::log::{Bound, ChangeInfo, CpuLog, Log};
 use crate::record::Records;
 
 /// Bytes gathered before they are written.
@@ -61,6 +61,9 @@ impl<W: Write> Writer<W> {
         }
         for requirement in &log.requirements {
             require(&mut text, requirement);
+        }
+        for change in &log.changes {
+            write_change(&mut text, change);
         }
         for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
             line(&mut text, "cpu", &cpu.name);
@@ -132,6 +135,24 @@ fn require(text: &mut String, requirement: &Requirement) {
     let _ = write!(text, "require {} {within}", requirement.name());
     for task in requirement.tasks() {
         let _ = write!(text, " {}", task.0);
+    }
+    text.push('\n');
+}
+
+fn write_change(text: &mut String, change: &ChangeInfo) {
+    let (at, name, when) = (
+        change.at.as_ns(),
+        escape(&change.name),
+        escape(&change.when),
+    );
+    let _ = write!(
+        text,
+        "change {at}\t{name}\t{when}\t{}\t",
+        escape(&change.ground)
+    );
+    for (place, part) in change.parts.iter().enumerate() {
+        let gap = if place == 0 { "" } else { " " };
+        let _ = write!(text, "{gap}{part}");
     }
     text.push('\n');
 }
@@ -227,6 +248,9 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     }
     for row in &tables.fallbacks {
         put(TablesLine::Fallback(*row));
+    }
+    for node in &tables.absent {
+        put(TablesLine::Absent(*node));
     }
     for (thread, home) in (0..).zip(&tables.homes) {
         if *home != 0 {

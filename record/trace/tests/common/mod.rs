@@ -110,6 +110,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
         duration,
         seed,
         faults,
+        plans: Vec::new(),
     };
     let inputs = inputs.collect();
     let outcome = punctual_sim::run(system, &tables, inputs, &options, &mut ()).expect("it runs");

@@ -11,9 +11,9 @@ mod tests;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{Decision, Event, FastOutcome, JobStamp, Next, Policy, Sink};
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 
-use super::Core;
+use super::{Core, RESEND_NS};
 use crate::record::light::{Light, NOTHING};
 use crate::record::per_cpu::PerCpu;
 
@@ -149,10 +149,45 @@ impl<P: Policy, S: Sink> Core<P, S> {
         self.owed.is_some_and(|owed| owed.gives(now, working))
     }
 
+    /// When the next entry is due, for whatever reason.
+    pub(super) fn next_due(
+        &self,
+        host: &PerCpu,
+        now: Instant,
+        arm: Option<Instant>,
+        more: bool,
+        idle: bool,
+    ) -> Instant {
+        if more {
+            return now;
+        }
+        let mut due = self.end.next(now);
+        due = due.min(arm.unwrap_or(Instant::MAX));
+        if let Some(&(arrival, _)) = self.arrivals.get(self.next_arrival) {
+            due = due.min(arrival);
+        }
+        due = due.min(self.plan.due().unwrap_or(Instant::MAX));
+        // The idle CPU looks at its rings all the time, or is woken.
+        if let Some(at) = host.kicks.get().due()
+            && !idle
+        {
+            due = due.min(at);
+        }
+        if let Some(owed) = &self.owed
+            && !idle
+        {
+            due = due.min(owed.next(now));
+        }
+        if !self.unsent.is_empty() {
+            due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
+        }
+        due
+    }
+
     /// Until when entries may take the fast path.
     pub(super) fn open_fast_path(&mut self, host: &PerCpu, now: Instant) {
         self.owing_from = self.owed.map_or(Instant::MAX, |owed| owed.due);
-        let is_open = self.children.is_empty() && now < self.end.horizon;
+        let is_open = self.children.is_empty() && now < self.end.horizon && !self.plan.waits();
         self.fast_until = if is_open {
             // A thread that promised checkpoints has no timer that would fire for a look.
             let look = now.saturating_add(host.limits.look);

@@ -1,0 +1,98 @@
+//! Changes that are known before a run: the events that make them, and when a platform enters them.
+//!
+//! A platform asks its plan after each entry ([`Plan::next`]), and enters what it is given, at the
+//! same instant. So the events stand in the record like any other, and a replay needs no plan.
+
+use alloc::vec::Vec;
+
+use punctual_model::{Instant, ThreadId};
+use punctual_order::Policy;
+
+use crate::event::Event;
+use crate::shard::Shard;
+
+/// The part of one change that concerns one shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// Number of the change in its system.
+    pub change: u32,
+    /// Not before this instant.
+    pub at: Instant,
+    /// Not while one of these has a job that was promised something ([`Shard::is_quiet`]).
+    pub quiet: Vec<ThreadId>,
+    /// Entered one after the other, at one instant.
+    pub events: Vec<Event>,
+}
+
+/// The changes of one shard, in the order of time.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Plan {
+    steps: Vec<Planned>,
+    /// The step that is next, and the event of it.
+    next: (usize, usize),
+    /// The time of the next step has come.
+    waits: bool,
+}
+
+impl Plan {
+    /// A plan of these steps.
+    pub fn new(steps: Vec<Planned>) -> Plan {
+        Plan {
+            steps,
+            ..Plan::default()
+        }
+    }
+
+    /// Its steps.
+    pub fn steps(&self) -> &[Planned] {
+        &self.steps
+    }
+
+    /// Its steps, to be adapted to a platform before the run.
+    pub fn steps_mut(&mut self) -> &mut [Planned] {
+        &mut self.steps
+    }
+
+    /// When the platform must enter for it at the latest; `None`: nothing is left, or it waits for
+    /// threads, which end their jobs by entries anyway. O(1).
+    #[inline]
+    pub fn due(&self) -> Option<Instant> {
+        match self.waits {
+            true => None,
+            false => self.steps.get(self.next.0).map(|step| step.at),
+        }
+    }
+
+    /// Whether each entry may be the one that it waits for. O(1).
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// What to enter now, if anything. To be asked after each entry until it has nothing, with the
+    /// instant of that entry. O(threads of the step) while it waits, else O(1).
+    #[inline]
+    pub fn next<P: Policy>(&mut self, now: Instant, shard: &Shard<P>) -> Option<Event> {
+        if self.due().is_none_or(|at| at > now) && !self.waits {
+            return None;
+        }
+        self.take(shard)
+    }
+
+    #[cold]
+    fn take<P: Policy>(&mut self, shard: &Shard<P>) -> Option<Event> {
+        let (at, event) = self.next;
+        let step = self.steps.get(at)?;
+        self.waits = event > 0 || !step.quiet.iter().all(|&thread| shard.is_quiet(thread));
+        if event == 0 && self.waits {
+            return None;
+        }
+        let taken = step.events.get(event).copied();
+        self.next = (at, event + 1);
+        self.waits = event + 1 < step.events.len();
+        if !self.waits {
+            self.next = (at + 1, 0);
+        }
+        taken
+    }
+}

@@ -1,0 +1,283 @@
+//! The changes of a system as events for its shards, each with the threads for which it waits.
+//!
+//! A task that is not there is a thread that releases nothing (`until` is 0), at home with the
+//! closest scheduler above its own that is there. It starts and stops by [`Event::Change`], finds
+//! its home by requests of the schedulers on the way, and keeps its number for the whole run.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_kern::{Event, Grant, NodeId, NodeTerms, Plan, Planned, Request};
+use punctual_model::{
+    Change, Constraint, Instant, Ns, SchedulerId, Span, Stage, Step, System, TaskId, ThreadId,
+};
+
+use super::nodes::{Trees, grant};
+use super::{Grids, Tables, small};
+
+/// When a change is carried out, once its time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carry {
+    /// As soon as the threads that move or lose their scheduler are between two jobs.
+    Soon,
+    /// As soon as nobody on the CPU has a job that was promised something.
+    WhenIdle,
+    /// Not at all.
+    Never,
+}
+
+impl Tables {
+    /// The plan of each CPU: `carry` says of each change when it is carried out; changes without
+    /// an answer are not. To be asked when the duration is set ([`Tables::set_duration`]).
+    /// O(changes · (tasks + schedulers · depth)).
+    pub fn plans(&self, system: &System, duration: Option<Span<Ns>>, carry: &[Carry]) -> Vec<Plan> {
+        let mut planner = Planner::new(self, system, duration);
+        let mut plans = vec![Vec::new(); self.cpus.len()];
+        for ((number, change), carry) in (0_u32..).zip(&system.changes).zip(carry) {
+            if *carry == Carry::Never {
+                continue;
+            }
+            for (plan, step) in plans.iter_mut().zip(planner.plan(change, *carry)) {
+                if !step.events.is_empty() {
+                    plan.push(Planned {
+                        change: number,
+                        ..step
+                    });
+                }
+            }
+        }
+        plans.into_iter().map(Plan::new).collect()
+    }
+}
+
+/// The place of everything, as one change follows the other.
+struct Planner<'a> {
+    tables: &'a Tables,
+    system: &'a System,
+    grids: Grids,
+    trees: Trees,
+    stage: Stage<'a>,
+    /// Jobs arrive before this.
+    end: Instant,
+    /// Of each task: its thread on its CPU.
+    threads: Vec<u32>,
+    /// Of each task: its home, also while it is not there.
+    homes: Vec<Option<SchedulerId>>,
+    /// How often each scheduler has gone.
+    left: Vec<u16>,
+}
+
+/// The closest of a scheduler and those above it that is there.
+pub(super) fn present(
+    stage: &Stage<'_>,
+    system: &System,
+    home: Option<SchedulerId>,
+) -> Option<SchedulerId> {
+    let mut up = above(system, home);
+    up.find(|id| stage.scheduler(*id).is_some())
+}
+
+/// A scheduler and those above it, below the CPU's own.
+fn above(system: &System, from: Option<SchedulerId>) -> impl Iterator<Item = SchedulerId> + '_ {
+    let parent = |id: &SchedulerId| system.schedulers.get(id.index())?.parent;
+    core::iter::successors(from, parent).take(punctual_model::MAX_DEPTH + 1)
+}
+
+impl<'a> Planner<'a> {
+    fn new(tables: &'a Tables, system: &'a System, duration: Option<Span<Ns>>) -> Planner<'a> {
+        let stage = Stage::at_start(system);
+        let end = duration.map(|duration| duration.ticks_up(tables.frequency));
+        let mut threads = vec![0; system.tasks.len()];
+        for cpu in &tables.cpus {
+            for ((task, _), thread) in cpu.threads.iter().zip(0..) {
+                threads[task.index()] = thread;
+            }
+        }
+        let homes = system.tasks.iter();
+        Planner {
+            tables,
+            system,
+            grids: Grids::new(system, tables.frequency),
+            trees: Trees::new(system, tables.frequency),
+            end: end.map_or(Instant::MAX, |end| Instant::ZERO.saturating_add(end)),
+            threads,
+            homes: homes
+                .map(|task| present(&stage, system, task.scheduler))
+                .collect(),
+            stage,
+            left: vec![0; system.schedulers.len()],
+        }
+    }
+
+    /// The part of each CPU in one change. A change that means nothing does nothing.
+    fn plan(&mut self, change: &Change, carry: Carry) -> Vec<Planned> {
+        let mut next = self.stage.clone();
+        if next.apply(change).is_err() {
+            return Vec::new();
+        }
+        self.stage = next;
+        let at = change.at.ticks_up(self.tables.frequency);
+        let cpus = self.tables.cpus.iter();
+        let mut planned: Vec<Planned> = cpus
+            .map(|cpu| Planned {
+                change: 0,
+                at,
+                quiet: match carry {
+                    Carry::WhenIdle => (0..small(cpu.threads.len()))
+                        .map(|index| ThreadId::new(index, 0))
+                        .collect(),
+                    _ => Vec::new(),
+                },
+                events: Vec::new(),
+            })
+            .collect();
+        for place in change.in_order(self.system) {
+            self.step(&change.steps[place], &mut planned);
+        }
+        planned
+    }
+
+    fn step(&mut self, step: &Step, planned: &mut [Planned]) {
+        match *step {
+            Step::Start(id) => {
+                let Some(task) = self.stage.task(id).cloned() else {
+                    return;
+                };
+                let cpu = &mut planned[task.cpu.index()];
+                self.route(id, task.scheduler, cpu);
+                let constraint = self.constraint(id, self.end);
+                cpu.events.extend(constraint.map(|c| self.change(id, c)));
+            }
+            Step::Stop(id) => {
+                let cpu = &mut planned[self.system.tasks[id.index()].cpu.index()];
+                // What it leaves behind is completed under the constraint that it had.
+                let constraint = self.constraint(id, Instant::ZERO);
+                cpu.events.extend(constraint.map(|c| self.change(id, c)));
+            }
+            Step::Constrain(id, _) => {
+                let cpu = &mut planned[self.system.tasks[id.index()].cpu.index()];
+                let constraint = self.constraint(id, self.end);
+                cpu.events.extend(constraint.map(|c| self.change(id, c)));
+            }
+            Step::Move(id, to) => {
+                let cpu = &mut planned[self.system.tasks[id.index()].cpu.index()];
+                cpu.quiet.push(self.thread(id));
+                self.route(id, to, cpu);
+            }
+            Step::Join(id) => self.join(id, planned),
+            Step::Leave(id) => self.leave(id, planned),
+            Step::Supply(id, server) => {
+                let scheduler = &self.system.schedulers[id.index()];
+                let supply = Grant::Server(server.in_ticks(self.tables.frequency));
+                let request = Request::Supply {
+                    node: self.node(Some(id)),
+                    supply,
+                };
+                let by = self.node(scheduler.parent);
+                let cpu = &mut planned[scheduler.cpu.index()];
+                cpu.events.push(Event::Manage { by, request });
+            }
+        }
+    }
+
+    fn thread(&self, id: TaskId) -> ThreadId {
+        ThreadId::new(self.threads[id.index()], 0)
+    }
+
+    fn change(&self, id: TaskId, constraint: Constraint) -> Event {
+        Event::Change {
+            thread: self.thread(id),
+            constraint,
+        }
+    }
+
+    /// The constraint of a task as it is now, or as it is declared when it is not there.
+    fn constraint(&self, id: TaskId, until: Instant) -> Option<Constraint> {
+        let declared = self.system.tasks.get(id.index())?;
+        let task = self.stage.task(id).unwrap_or(declared);
+        let cpu = self.tables.cpus.get(declared.cpu.index())?;
+        let (_, at_start) = cpu.threads.get(self.threads[id.index()] as usize)?;
+        Some(Constraint {
+            until,
+            fed: at_start.fed,
+            ..self.grids.constraint(id.index(), task)
+        })
+    }
+
+    fn node(&self, id: Option<SchedulerId>) -> NodeId {
+        match id {
+            Some(scheduler) => NodeId::new(self.trees.place(id), self.left[scheduler.index()]),
+            None => NodeId::ROOT,
+        }
+    }
+
+    /// Has the schedulers on the way hand a thread on to its new home.
+    fn route(&mut self, id: TaskId, to: Option<SchedulerId>, cpu: &mut Planned) {
+        let from = self.homes[id.index()];
+        if from == to {
+            return;
+        }
+        let thread = self.thread(id);
+        let down: Vec<SchedulerId> = above(self.system, to).collect();
+        let common = above(self.system, from).find(|id| down.contains(id));
+        if from != common {
+            cpu.events.push(Event::Manage {
+                by: self.node(common),
+                request: Request::Revoke { thread },
+            });
+        }
+        let mut by = common;
+        let steps = down.iter().rev().skip_while(|id| {
+            common.is_some_and(|common| {
+                **id == common || above(self.system, Some(common)).any(|up| up == **id)
+            })
+        });
+        for &next in steps {
+            cpu.events.push(Event::Manage {
+                by: self.node(by),
+                request: Request::Grant {
+                    thread,
+                    to: self.node(Some(next)),
+                },
+            });
+            by = Some(next);
+        }
+        self.homes[id.index()] = to;
+    }
+
+    fn join(&mut self, id: SchedulerId, planned: &mut [Planned]) {
+        let scheduler = &self.system.schedulers[id.index()];
+        let first = small(self.system.tasks.len());
+        let terms = NodeTerms {
+            supply: match grant(&scheduler.supply, self.tables.frequency) {
+                Grant::Slots => Grant::Shared,
+                granted => granted,
+            },
+            priority: scheduler.priority,
+            order: first.saturating_add(u32::from(id.0)),
+            trust: scheduler.trust,
+            quota: scheduler.quota,
+        };
+        planned[scheduler.cpu.index()].events.push(Event::Manage {
+            by: self.node(scheduler.parent),
+            request: Request::Promote(terms),
+        });
+    }
+
+    fn leave(&mut self, id: SchedulerId, planned: &mut [Planned]) {
+        let scheduler = &self.system.schedulers[id.index()];
+        let cpu = &mut planned[scheduler.cpu.index()];
+        // Threads that have stopped there fall back to its parent.
+        for (index, home) in (0..).zip(&mut self.homes) {
+            if *home == Some(id) {
+                cpu.quiet.push(ThreadId::new(self.threads[index], 0));
+                *home = scheduler.parent;
+            }
+        }
+        cpu.events.push(Event::Manage {
+            by: self.node(scheduler.parent),
+            request: Request::Demote(self.node(Some(id))),
+        });
+        self.left[id.index()] += 1;
+    }
+}

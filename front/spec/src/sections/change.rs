@@ -1,0 +1,57 @@
+//! The keys of a change while the system runs.
+
+use super::U32;
+use super::scheduler::SERVER_TABLE;
+use crate::shape::Shape::{Duration, List, Table, TaskName, Text};
+use crate::shape::{Key, Keys, key, keys};
+
+pub(super) static CHANGE: Keys = keys! {
+    /// Not before this instant of the run. The analysis says what it waits for beyond that.
+    "at": Duration, "2s", needed;
+    /// Parts that come, on their declared terms: "task.NAME" or "scheduler.NAME". Until its first start
+    /// a part is not there.
+    "start": List(&Text), ["task.name"];
+    /// Parts that go. A task completes the jobs that it has; a scheduler must have nothing in its care
+    /// any more.
+    "stop": List(&Text), ["task.name"];
+    /// Tasks that another scheduler of their CPU orders from then on.
+    "move": List(&Table(&MOVE)), [{ task = "name", to = "scheduler.name" }];
+    /// Tasks that get other constraints; the others stay.
+    "constraint": List(&Table(&CONSTRAINT)), [{ task = "name", wcet = "1ms" }];
+    /// Schedulers that get another server.
+    "supply": List(&Table(&SUPPLY)),
+        [{ scheduler = "name", server = { kind = "deferrable", budget = "2ms", period = "10ms" } }];
+};
+
+const TASK: Key = key! {
+    /// The task.
+    "task": TaskName, "name", needed;
+};
+
+static MOVE: Keys = keys! {
+    TASK;
+    /// Its new home: "scheduler.NAME", or "cpu.NAME" for the CPU's own.
+    "to": Text, "scheduler.name", needed;
+};
+
+static CONSTRAINT: Keys = keys! {
+    TASK;
+    /// Of a periodic task or a reservation. A deadline that was the period stays so.
+    "period": Duration, "10ms";
+    /// Of a sporadic task.
+    "min-separation": Duration, "10ms";
+    /// Of a periodic or sporadic task.
+    "wcet": Duration, "1ms";
+    /// Of a reservation.
+    "slice": Duration, "1ms";
+    /// From arrival to absolute deadline.
+    "deadline": Duration, "10ms";
+    /// Its urgency under fixed priority.
+    "priority": U32, 1;
+};
+
+static SUPPLY: Keys = keys! {
+    /// The scheduler, which has a server.
+    "scheduler": Text, "name", needed;
+    SERVER_TABLE;
+};

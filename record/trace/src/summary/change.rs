@@ -1,0 +1,108 @@
+//! The changes of a run: when each was asked for, and when it was done.
+
+use std::fmt;
+
+use punctual_kern::Event;
+use punctual_model::Instant;
+
+use crate::log::Log;
+use crate::record::Record;
+use crate::short::Short;
+
+/// One change that the system declared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ChangeReport {
+    /// Its name in the file.
+    pub name: String,
+    /// The instant of the run at which it was asked for.
+    pub at_ns: u64,
+    /// From when on it keeps every promise: `at-once`, `zero-lag`, `idle`, `never`.
+    pub when: String,
+    /// By which rule of the analysis, or why not.
+    pub ground: String,
+    /// When all of it had been entered; absent: it was not.
+    pub done_ns: Option<u64>,
+    /// The first thing that the scheduler refused of it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub refused: Option<String>,
+}
+
+/// The changes of a log, in its order. O(records) if there are any.
+pub(super) fn changes(log: &Log) -> Vec<ChangeReport> {
+    if log.changes.is_empty() {
+        return Vec::new();
+    }
+    let mut entered: Vec<_> = log
+        .cpus
+        .iter()
+        .map(|cpu| entries(cpu).into_iter())
+        .collect();
+    let report = |change: &crate::log::ChangeInfo| {
+        let mut done = Some(Instant::ZERO);
+        let mut refused = None;
+        for (entries, &part) in entered.iter_mut().zip(&change.parts) {
+            for _ in 0..part {
+                match entries.next() {
+                    Some((now, why)) => {
+                        done = done.map(|done: Instant| done.max(now));
+                        refused = refused.or(why);
+                    }
+                    None => done = None,
+                }
+            }
+        }
+        let carried = change.when != "never";
+        ChangeReport {
+            name: change.name.clone(),
+            at_ns: change.at.as_ns(),
+            when: change.when.clone(),
+            ground: change.ground.clone(),
+            done_ns: done
+                .filter(|_| carried && refused.is_none())
+                .map(|done| log.ns(done.ticks())),
+            refused,
+        }
+    };
+    log.changes.iter().map(report).collect()
+}
+
+/// The entries of changes on one CPU, and why the scheduler refused them.
+fn entries(cpu: &crate::log::CpuLog) -> Vec<(Instant, Option<String>)> {
+    let mut found = Vec::new();
+    let mut open = false;
+    for (now, record) in &cpu.records {
+        match record {
+            Record::Entry(entry) => {
+                open = matches!(entry.event, Event::Change { .. } | Event::Manage { .. });
+            }
+            Record::Decision(decision) if open => {
+                found.push((
+                    now,
+                    decision.refused.map(|refusal| refusal.words().to_owned()),
+                ));
+                open = false;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+impl fmt::Display for ChangeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "change {}: asked for at {}, ",
+            self.name,
+            Short(self.at_ns)
+        )?;
+        match (&self.refused, self.done_ns) {
+            (Some(refused), _) => write!(f, "REFUSED by the scheduler: {refused}")?,
+            (None, Some(done)) => write!(f, "done at {}", Short(done))?,
+            (None, None) if self.when == "never" => write!(f, "refused and not done")?,
+            (None, None) => write!(f, "NOT DONE before the run ended")?,
+        }
+        write!(f, " ({}: {})", self.when, self.ground)
+    }
+}

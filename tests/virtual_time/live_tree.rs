@@ -1,0 +1,431 @@
+//! Trees that change while they run: every promise is kept, and wrong rules are found.
+//!
+//! Random systems declare random changes: tasks and schedulers come, go, come again, move, get
+//! other constraints and other servers. Each change is carried out when the analysis says. No job
+//! may be late, and none may take longer than was promised for the whole run.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+
+use punctual_analysis::{Change as One, Transition, When, admit_changes, admit_transition};
+use punctual_generate::Dice;
+use punctual_kern::{Decision, Plan, Sink, TraceEvent};
+use punctual_model::{
+    Arrivals, Change, Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Scheduler,
+    SchedulerId, Server, ServerKind, Span, Stage, Step, Supply, System, Task, TaskId, Terms, Trust,
+    Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_sim::{CpuInput, Faults, Options};
+use punctual_tables::{Carry, Tables};
+
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+const FP: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+const LENGTH: Span<Ns> = Span::from_ns(900);
+
+/// The longest responses by thread, and the first thing that went wrong.
+#[derive(Default)]
+struct Watch {
+    longest: BTreeMap<usize, u64>,
+    wrong: Option<String>,
+    carried: u64,
+}
+
+impl Sink for Watch {
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        if let TraceEvent::Completed {
+            thread,
+            job,
+            arrival,
+            deadline,
+            ..
+        } = event
+        {
+            let response = now.since(arrival).ticks();
+            let longest = self.longest.entry(thread.index()).or_default();
+            *longest = response.max(*longest);
+            if now > deadline {
+                let late = format!("job {job} of {thread:?} is late at {now:?}, {deadline:?}");
+                self.wrong.get_or_insert(late);
+            }
+        }
+    }
+
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        if let Some(refusal) = decision.refused {
+            let refused = format!("at {now:?} the core refuses: {}", refusal.words());
+            self.wrong.get_or_insert(refused);
+        }
+    }
+
+    fn begin(&mut self, entry: &punctual_kern::Entry<'_>) {
+        use punctual_kern::Event::{Change, Manage};
+        self.carried += u64::from(matches!(entry.event, Change { .. } | Manage { .. }));
+    }
+}
+
+fn task(dice: &mut Dice, name: String, share: u64) -> Task {
+    let period = [5, 6, 8, 10, 12, 15, 20, 30][dice.index(8)];
+    let wcet = 1 + dice.below((period / share).max(1)).min(period / 2);
+    let deadline = if dice.one_in(2) {
+        period
+    } else {
+        wcet + dice.below(period - wcet + 1)
+    };
+    let (wcet, deadline) = (Work::from_ns(wcet), Span::from_ns(deadline));
+    let period = Span::from_ns(period);
+    let class = if dice.one_in(3) {
+        Class::Sporadic {
+            min_separation: period,
+            wcet,
+            relative_deadline: deadline,
+        }
+    } else {
+        Class::Periodic {
+            period,
+            wcet,
+            relative_deadline: deadline,
+        }
+    };
+    let mut task = Task::new(name, CpuId(0), class);
+    task.priority = Priority::new(1 + dice.small(4));
+    task.arrivals = Arrivals::Every(period);
+    task
+}
+
+fn server(dice: &mut Dice) -> Server<Ns> {
+    let period = 6 + dice.below(15);
+    Server {
+        kind: ServerKind::ALL[dice.index(5)],
+        budget: Work::from_ns(1 + dice.below(2 * period / 3)),
+        period: Span::from_ns(period),
+    }
+}
+
+fn scheduler(dice: &mut Dice, index: u16, below: Option<SchedulerId>) -> Scheduler {
+    Scheduler {
+        name: format!("s{index}"),
+        cpu: CpuId(0),
+        parent: below,
+        policy: if dice.one_in(2) { EDF } else { FP },
+        priority: Priority::new(1 + dice.small(4)),
+        supply: Supply::Server(server(dice)),
+        trust: Trust::Inline,
+        quota: None,
+        fallback: None,
+    }
+}
+
+fn step(dice: &mut Dice, system: &System, stage: &Stage<'_>) -> Option<Step> {
+    let id = TaskId(dice.small(system.tasks.len() as u64));
+    let node =
+        SchedulerId(u16::try_from(dice.below(system.schedulers.len().max(1) as u64)).unwrap());
+    let node = system.schedulers.get(node.index()).map(|_| node);
+    Some(match (dice.below(8), stage.task(id)) {
+        (0..5, None) => Step::Start(id),
+        (0, Some(_)) => Step::Stop(id),
+        (1..3, Some(now)) => {
+            let other = task(dice, String::new(), system.tasks.len() as u64);
+            if dice.one_in(2) {
+                // Something that one constraint covers.
+                let budget = now.class.budget()?.as_ns();
+                let budget = Some(Work::from_ns(1 + dice.below(budget)));
+                let terms = Terms {
+                    budget,
+                    ..Terms::default()
+                };
+                return Some(Step::Constrain(id, terms));
+            }
+            Step::Constrain(
+                id,
+                Terms {
+                    separation: other.class.min_separation(),
+                    budget: other.class.budget(),
+                    relative_deadline: other.class.relative_deadline(),
+                    priority: None,
+                },
+            )
+        }
+        (3..5, Some(_)) => Step::Move(id, node.filter(|_| dice.one_in(2))),
+        (5, _) => Step::Supply(node?, server(dice)),
+        _ => match stage.scheduler(node?) {
+            None => Step::Join(node?),
+            Some(_) => Step::Leave(node?),
+        },
+    })
+}
+
+/// A system with changes that make sense; `None`: not this time.
+fn draw(dice: &mut Dice) -> Option<System> {
+    let cpu = Cpu {
+        name: "0".into(),
+        host: None,
+        policy: if dice.one_in(2) { EDF } else { FP },
+    };
+    let mut system = System {
+        cpus: vec![cpu],
+        ..System::default()
+    };
+    for index in 0..u16::try_from(dice.below(3)).unwrap() {
+        let below = (index > 0 && dice.one_in(3)).then_some(SchedulerId(0));
+        system.schedulers.push(scheduler(dice, index, below));
+    }
+    let count = 2 + dice.below(4);
+    for index in 0..count {
+        let mut task = task(dice, format!("t{index}"), count);
+        if !system.schedulers.is_empty() && dice.one_in(2) {
+            let home = dice.below(system.schedulers.len() as u64);
+            task.scheduler = Some(SchedulerId(u16::try_from(home).unwrap()));
+        }
+        system.tasks.push(task);
+    }
+    // Some of it comes with the first change.
+    let mut late = Vec::new();
+    for id in (0..).map(SchedulerId).take(system.schedulers.len()) {
+        let parent = system.schedulers[id.index()].parent;
+        if dice.one_in(3) || parent.is_some_and(|p| late.contains(&Step::Join(p))) {
+            late.push(Step::Join(id));
+        }
+    }
+    for (id, task) in (0..).map(TaskId).zip(&system.tasks) {
+        let homeless = task
+            .scheduler
+            .is_some_and(|s| late.contains(&Step::Join(s)));
+        if homeless || dice.one_in(4) {
+            late.push(Step::Start(id));
+        }
+    }
+    let mut at = 10 + dice.below(60);
+    if !late.is_empty() {
+        system.changes.push(named(0, at, late));
+    }
+    for _ in 0..1 + dice.below(5) {
+        let most = if dice.one_in(2) { 10 } else { 120 };
+        at += 1 + dice.below(most);
+        let stage = last_stage(&system)?;
+        let wanted = 1 + dice.below(2);
+        let steps = (0..wanted).filter_map(|_| step(dice, &system, &stage));
+        let change = named(system.changes.len(), at, steps.collect());
+        system.changes.push(change);
+        if system.validate().is_err() {
+            let _ = system.changes.pop();
+        }
+    }
+    (!system.changes.is_empty() && system.validate().is_ok()).then_some(system)
+}
+
+fn named(index: usize, at: u64, steps: Vec<Step>) -> Change {
+    Change {
+        name: format!("c{index}"),
+        at: Instant::from_ns(at),
+        steps,
+    }
+}
+
+fn last_stage(system: &System) -> Option<Stage<'_>> {
+    let mut stage = Stage::at_start(system);
+    for change in &system.changes {
+        stage.apply(change).ok()?;
+    }
+    Some(stage)
+}
+
+fn carry(when: When) -> Carry {
+    match when {
+        When::AtOnce | When::ZeroLag => Carry::Soon,
+        When::Idle => Carry::WhenIdle,
+        When::Never => Carry::Never,
+    }
+}
+
+/// Flies the system; `bend` may spoil its plan.
+fn fly(system: &System, carry: &[Carry], bend: impl Fn(&mut Plan)) -> Watch {
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    tables.set_duration(system, LENGTH);
+    let mut plans = tables.plans(system, Some(LENGTH), carry);
+    plans.iter_mut().for_each(bend);
+    let options = Options {
+        duration: LENGTH,
+        seed: 7,
+        faults: Faults::default(),
+        plans,
+    };
+    let input = CpuInput {
+        shard: tables.cpus[0].build(AnyPolicy::new).unwrap(),
+        sink: Watch::default(),
+    };
+    let outcome = punctual_sim::run(system, &tables, vec![input], &options, &mut ()).unwrap();
+    outcome.cpus.into_iter().next().unwrap().sink
+}
+
+/// The longest response that is promised for the whole run.
+fn promised(system: &System, transitions: &[Transition], task: &Task) -> Option<u64> {
+    let start = punctual::admit(system).unwrap();
+    let done = || transitions.iter().filter(|t| t.when != When::Never);
+    let rows = done().map(|t| &t.verdict).chain([&start]);
+    let rows = rows.flat_map(|verdict| &verdict.tasks);
+    let steady = rows
+        .filter(|row| row.name == task.name)
+        .map(|row| row.response_bound);
+    let between = done().flat_map(|t| &t.meanwhile);
+    let between = between
+        .filter(|(name, _)| *name == task.name)
+        .map(|(_, bound)| *bound);
+    let all: Vec<_> = steady.chain(between).collect();
+    let known: Option<Vec<_>> = all.into_iter().collect();
+    known?.into_iter().max().map(Span::as_ns)
+}
+
+/// Systems that are admitted at the start, with what the analysis says of their changes.
+fn admitted(seed: u64, draws: u64) -> impl Iterator<Item = (u64, System, Vec<Transition>)> {
+    (0..draws).filter_map(move |draw_number| {
+        let mut dice = Dice::new(seed + draw_number);
+        let system = draw(&mut dice)?;
+        let start = punctual::at_start(&system);
+        if !punctual::admit(&start).ok()?.admitted {
+            return None;
+        }
+        let transitions = admit_changes(&system).ok()?;
+        Some((draw_number, system, transitions))
+    })
+}
+
+#[test]
+fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_allows() {
+    let mut tried: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut flown, mut carried) = (0, 0);
+    for (seed, system, transitions) in admitted(1_000, 6_000) {
+        let carry: Vec<Carry> = transitions.iter().map(|t| carry(t.when)).collect();
+        let watch = fly(&system, &carry, |_| {});
+        let said: Vec<_> = transitions.iter().map(|t| (t.when, &t.ground)).collect();
+        assert_eq!(watch.wrong, None, "seed {seed}: {said:?} {system:#?}");
+        for (index, (task, _)) in Tables::new(&system, Frequency::NANOSECONDS).cpus[0]
+            .threads
+            .iter()
+            .enumerate()
+        {
+            let task = &system.tasks[task.index()];
+            let longest = watch.longest.get(&index).copied().unwrap_or(0);
+            let bound = promised(&system, &transitions, task);
+            let kept = bound.is_none_or(|bound| longest <= bound);
+            assert!(
+                kept,
+                "seed {seed}: {longest} {bound:?} {said:?} {system:#?}"
+            );
+        }
+        flown += 1;
+        carried += watch.carried;
+        let words = [
+            "joins",
+            "leaves",
+            "covers",
+            "bandwidth",
+            "together",
+            "moves",
+            "meet",
+            "supply",
+        ];
+        for word in words {
+            let with = transitions.iter().filter(|t| t.ground.contains(word));
+            *tried.entry(word).or_default() += with.count() as u64;
+        }
+        let refused = transitions.iter().filter(|t| t.when == When::Never).count();
+        *tried.entry("refused").or_default() += refused as u64;
+    }
+    assert!(flown > 500 && carried > 1_000, "{flown} {carried}");
+    assert!(tried.values().all(|&n| n > 5), "{tried:?}");
+}
+
+/// How many runs go wrong when the plan of admitted systems is spoiled so.
+fn found(
+    carry_as: impl Fn(&System, &[Transition]) -> Vec<Carry>,
+    bend: impl Fn(&mut Plan),
+) -> usize {
+    let wrong = admitted(50_000, 3_000).filter(|(_, system, transitions)| {
+        fly(system, &carry_as(system, transitions), &bend)
+            .wrong
+            .is_some()
+    });
+    wrong.count()
+}
+
+fn honest(_: &System, transitions: &[Transition]) -> Vec<Carry> {
+    transitions.iter().map(|t| carry(t.when)).collect()
+}
+
+#[test]
+fn a_change_that_does_not_wait_for_the_idle_cpu_is_found() {
+    let hasty = |_: &System, transitions: &[Transition]| {
+        let soon = |t: &Transition| match t.when {
+            When::Never => Carry::Never,
+            _ => Carry::Soon,
+        };
+        transitions.iter().map(soon).collect()
+    };
+    assert!(found(hasty, |_| {}) > 0);
+}
+
+#[test]
+fn a_refused_change_that_is_carried_out_is_found() {
+    let careless =
+        |_: &System, transitions: &[Transition]| vec![Carry::WhenIdle; transitions.len()];
+    assert!(found(careless, |_| {}) > 0);
+}
+
+#[test]
+fn a_task_that_moves_in_the_midst_of_a_job_is_found() {
+    let at_once = |plan: &mut Plan| {
+        plan.steps_mut()
+            .iter_mut()
+            .for_each(|step| step.quiet.clear())
+    };
+    assert!(found(honest, at_once) > 0);
+}
+
+/// Two tasks fill a CPU; one of them stops at 5, and another comes at 6.
+fn stop_and_start() -> System {
+    let periodic = |name: &str, (wcet, period, deadline): (u64, u64, u64)| {
+        let class = Class::Periodic {
+            period: Span::from_ns(period),
+            wcet: Work::from_ns(wcet),
+            relative_deadline: Span::from_ns(deadline),
+        };
+        Task::new(name, CpuId(0), class)
+    };
+    let cpu = Cpu {
+        name: "0".into(),
+        host: None,
+        policy: EDF,
+    };
+    System {
+        cpus: vec![cpu],
+        tasks: vec![
+            periodic("goes", (5, 10, 10)),
+            periodic("stays", (5, 10, 10)),
+            periodic("comes", (2, 10, 4)),
+        ],
+        changes: vec![
+            named(0, 5, vec![Step::Stop(TaskId(0))]),
+            named(1, 6, vec![Step::Start(TaskId(2))]),
+        ],
+        ..System::default()
+    }
+}
+
+#[test]
+fn what_stopped_just_before_still_counts_when_another_starts() {
+    let system = stop_and_start();
+    let transitions = admit_changes(&system).unwrap();
+    let when: Vec<When> = transitions.iter().map(|t| t.when).collect();
+    assert_eq!(when, [When::AtOnce, When::Idle]);
+    // Alone each of the two would be at once.
+    let mut stage = Stage::at_start(&system);
+    stage.apply(&system.changes[0]).unwrap();
+    let joins = One::Add(system.tasks[2].clone());
+    let forgets = admit_transition(&stage.system(), &joins).unwrap();
+    assert_eq!(forgets.when, When::AtOnce);
+    let honest = fly(&system, &honest(&system, &transitions), |_| {});
+    assert_eq!(honest.wrong, None);
+    let late = fly(&system, &[Carry::Soon; 2], |_| {}).wrong;
+    assert!(late.is_some_and(|late| late.contains("late")));
+}
