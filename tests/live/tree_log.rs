@@ -49,6 +49,16 @@ fn jobs() {
     while thread::wait_next_period().is_ok() {}
 }
 
+/// Waits for 1 ms in each job, in which others see it.
+fn waiting_jobs() {
+    loop {
+        thread::sleep(ms(1));
+        if thread::wait_next_period().is_err() {
+            return;
+        }
+    }
+}
+
 /// A child comes, gets threads, creates one, blocks, wakes, lends, and leaves.
 fn changes() -> Result<(), SpawnError> {
     let root = Scheduler::root()?;
@@ -56,9 +66,9 @@ fn changes() -> Result<(), SpawnError> {
         |period, priority| Constraint::periodic(ms(period), Work::from_us(800)).priority(priority);
     let control = thread::spawn("control", every(10, 9), jobs)?;
     let moved = thread::spawn("moved", every(50, 3), jobs)?;
-    let net = root.promote("net", server(3, 10).priority(5).quota(2))?;
+    let net = root.promote("net", server(5, 10).priority(5).quota(2))?;
     let log = root.promote("log", server(2, 20).priority(4))?;
-    let own = net.spawn("own", every(40, 2).suspension(ms(1), 1), jobs)?;
+    let own = net.spawn("own", every(50, 2).suspension(ms(2), 2), waiting_jobs)?;
     ask(|| root.grant(&moved, &net));
     let more = net.spawn("more", Constraint::aperiodic(1), || ());
     assert!(
@@ -98,5 +108,63 @@ fn a_tree_that_a_program_changes_is_recorded_checked_and_replayed() {
         // The promise is the largest that any verdict made while it lived.
         let bound = task.machine_bound_ns.expect("promised");
         assert!(bound <= deadline, "{report}");
+    }
+}
+
+/// A tree of a file, without tasks: its program creates them.
+const FILE: &str = r#"
+[system]
+cpus = [0]
+
+[cpu.0]
+policy = "fixed-priority"
+
+[scheduler.radio]
+on = "cpu.0"
+policy = "edf"
+priority = 3
+server = { kind = "deferrable", budget = "4ms", period = "20ms" }
+
+[scheduler.plugin]
+on = "cpu.0"
+policy = "fixed-priority"
+priority = 2
+server = { kind = "deferrable", budget = "8ms", period = "20ms" }
+trust = "own-time"
+"#;
+
+/// Threads in the schedulers of a file, one of which decides on its own supply.
+fn in_a_file() -> Result<(), SpawnError> {
+    let root = Scheduler::root()?;
+    let (radio, plugin) = (root.child("radio")?, root.child("plugin")?);
+    let every = Constraint::periodic(ms(60), Work::from_us(800));
+    let received = radio.spawn("receive", every, jobs)?;
+    let drawn = plugin.spawn("draw", every, jobs)?;
+    let below = plugin.promote("below", server(1, 10));
+    assert!(below.is_err(), "it has threads and no children");
+    thread::sleep(ms(200));
+    for thread in [&received, &drawn] {
+        let _ = thread.cancel();
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_starts_with_the_tree_of_a_file() {
+    let _alone = crate::alone();
+    let file = punctual_spec::parse(FILE, "tree.toml").expect("a system");
+    let runtime = runtime().tree(file.system.schedulers);
+    let recorded = record(runtime, 16 << 20, in_a_file).expect("a run");
+    assert_eq!(recorded.result, Some(Ok(())));
+    prove(&recorded);
+    assert_eq!(recorded.log.schedulers, ["radio", "plugin"]);
+    let report = RunReport::new(&recorded.log);
+    for name in ["receive", "draw"] {
+        let task = report.tasks.iter().find(|task| task.name == name);
+        let task = task.unwrap_or_else(|| panic!("no {name} in {report}"));
+        assert!(
+            task.jobs >= 3 && task.machine_bound_ns.is_some(),
+            "{report}"
+        );
     }
 }

@@ -4,16 +4,17 @@ use core::convert::Infallible;
 use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::{ConfigError, NoSink, Plan, Sink};
+use punctual_child::ChildScheduler;
+use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Sink};
 use punctual_linux::{
-    Body, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput,
-    clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
+    Body, ChildInput, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions,
+    ThreadInput, clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
-    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Work,
+    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
-use punctual_tables::Tables;
+use punctual_tables::{CpuTables, NodeRow, Tables};
 
 use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
@@ -284,7 +285,7 @@ impl Runtime {
     pub fn start_recorded<T, F, S>(
         mut self,
         spawned: usize,
-        mut sink: impl FnMut(&punctual_tables::CpuTables) -> Result<S, StartError>,
+        mut sink: impl FnMut(&CpuTables) -> Result<S, StartError>,
         first: F,
     ) -> Result<Finished<Option<T>, S>, StartError>
     where
@@ -319,7 +320,11 @@ impl Runtime {
         bodies.extend(beside.into_iter().map(|beside| once(beside.first)));
         let bodies = self.with_workers(bodies, &shared);
         let cpus = tables.cpus.iter().zip(&hosts).zip(bodies);
-        let cpus = cpus.map(|((tables, host), body)| cpu_input(tables, *host, sink(tables)?, body));
+        let cpus = cpus.map(|((tables, host), body)| {
+            let mut input = cpu_input(tables, *host, sink(tables)?, body)?;
+            input.children = children(tables, &self.schedulers);
+            Ok(input)
+        });
         let cpus = cpus.collect::<Result<_, _>>()?;
         let shared = Arc::new(shared);
         let current = Current::set(Arc::clone(&shared));
@@ -412,7 +417,7 @@ fn with_share_of_others(overheads: &Overheads) -> Machine {
 }
 
 fn cpu_input<S: Sink>(
-    tables: &punctual_tables::CpuTables,
+    tables: &CpuTables,
     host: u32,
     sink: S,
     body: Body,
@@ -432,6 +437,21 @@ fn cpu_input<S: Sink>(
         arrivals: Vec::new(),
         plan: Plan::default(),
     })
+}
+
+/// The schedulers of a CPU that decide on their own supply, by the policies that they name.
+fn children(tables: &CpuTables, schedulers: &[Scheduler]) -> Vec<ChildInput> {
+    let nodes = (1..).zip(&tables.nodes);
+    let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
+    let child = |(place, node): (u16, &NodeRow)| {
+        let (threads, entities) = (tables.capacity.threads, tables.capacity.entities());
+        let policy = AnyPolicy::new(node.policy, entities, &tables.slots_of(place));
+        ChildInput {
+            name: schedulers[node.scheduler.index()].name.clone(),
+            code: ChildScheduler::new(NodeId::new(place, 0), threads, Box::new(policy)),
+        }
+    };
+    own_time.map(child).collect()
 }
 
 /// Runs `first` once.

@@ -184,11 +184,11 @@ fn a_tree_that_means_nothing_or_does_not_fit_starts_no_run() {
     let _alone = alone();
     let start = |schedulers| trees().tree(schedulers).start(|| ());
     let two = |a, b| vec![declared("a", 2, a), declared("b", 1, b)];
-    let full = start(two((6, 10), (6, 10))).err().expect("too much");
+    let full = start(two((6, 10), (6, 10))).expect_err("too much");
     assert!(full.to_string().contains("not admitted"), "{full}");
     let mut odd = two((1, 10), (1, 10));
     odd[1].name = "a".to_owned();
-    let odd = start(odd).err().expect("twice the same name");
+    let odd = start(odd).expect_err("twice the same name");
     assert!(odd.to_string().contains("name"), "{odd}");
     let mut own = two((1, 10), (1, 10));
     own[1].trust = Trust::OwnTime;
