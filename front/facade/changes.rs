@@ -1,6 +1,6 @@
 //! The changes that a system declares: judged, prepared for a run, promised, written down.
 
-use punctual_analysis::{TaskVerdict, Transition, Verdict, When};
+use punctual_analysis::{Exactness, TaskVerdict, Test, Transition, Verdict, When};
 use punctual_kern::Plan;
 use punctual_model::{Ns, Span, Stage, System, TaskId};
 use punctual_tables::{Carry, Tables};
@@ -56,9 +56,30 @@ pub(crate) fn promises(system: &System, start: &Verdict, transitions: &[Transiti
         Some(largest)
     };
     let ids = (0..).map(TaskId).zip(&system.tasks);
+    let tasks = ids.map(|of| promise(of).unwrap_or_else(|| nothing_of(of)));
     Verdict {
-        tasks: ids.filter_map(promise).collect(),
+        tasks: tasks.collect(),
         ..start.clone()
+    }
+}
+
+/// Nothing is promised about a task that never comes.
+fn nothing_of((id, task): (TaskId, &punctual_model::Task)) -> TaskVerdict {
+    TaskVerdict {
+        task: id,
+        name: task.name.clone(),
+        cpu: task.cpu,
+        response_bound: None,
+        relative_deadline: task.class.relative_deadline(),
+        exactness: Exactness::Sufficient,
+        test: Test {
+            name: "none",
+            source: "it never comes",
+        },
+        explanation: "no change that is admitted starts it".into(),
+        terms: Vec::new(),
+        assumptions: Vec::new(),
+        slack: None,
     }
 }
 

@@ -336,6 +336,47 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
     assert!(tried.values().all(|&n| n > 5), "{tried:?}");
 }
 
+#[test]
+fn a_run_with_changes_obeys_every_rule_and_is_replayed_and_played_again() {
+    let (mut carried, mut supplied) = (0, 0);
+    for (seed, mut system, transitions) in admitted(90_000, 600) {
+        // The library counts in the units of files.
+        system.run.duration = Some(LENGTH);
+        let options = punctual::SimOptions::default();
+        let mut none = punctual::Workloads::new();
+        let log = punctual::simulate(&system, &options, &mut none, &mut |_| true).unwrap();
+        let broken = punctual_rules::check(&log);
+        assert!(broken.is_empty(), "seed {seed}: {broken:?} {system:#?}");
+        assert!(punctual::replay(&log).is_ok(), "seed {seed}");
+        let mut text = Vec::new();
+        punctual_trace::text::write(&log, &mut text).unwrap();
+        let read = punctual_trace::text::read(&mut &text[..]).unwrap();
+        assert!(read == log, "seed {seed}");
+        let report = punctual::judge(&log);
+        // The arrivals of a sporadic task stay as they are; a new separation may drop some.
+        assert!(report.misses.is_empty(), "seed {seed}: {report}");
+        let kept = report.tasks.iter().all(|task| !task.exceeds_bound());
+        assert!(kept, "seed {seed}: {report} {system:#?}");
+        assert_eq!(report.changes.len(), transitions.len());
+        carried += report
+            .changes
+            .iter()
+            .filter(|c| c.done_ns.is_some())
+            .count();
+        let of_supply = transitions.iter().filter(|t| t.ground.contains("supply"));
+        supplied += of_supply.count();
+        // Its changes come at the recorded instants, if not in the same place within them.
+        let again = punctual::what_if(&log, &[], &mut |_| true).unwrap().log;
+        let again = punctual::judge(&again);
+        assert!(again.misses.is_empty(), "seed {seed}: {again}");
+        let jobs = |report: &punctual::RunReport| -> u64 {
+            report.tasks.iter().map(|task| task.jobs).sum()
+        };
+        assert_eq!(jobs(&again), jobs(&report), "seed {seed}");
+    }
+    assert!(carried > 100 && supplied > 2, "{carried} {supplied}");
+}
+
 /// How many runs go wrong when the plan of admitted systems is spoiled so.
 fn found(
     carry_as: impl Fn(&System, &[Transition]) -> Vec<Carry>,

@@ -101,18 +101,21 @@ pub(crate) fn execute(args: &Args) -> Ended {
 
 /// Suggestions, simulations of a hyperperiod and certificates speak of one system.
 fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
-    let asked = [
+    let why = "this file changes its system while it runs";
+    let help = "take its [change] sections out, or check it without this";
+    let flags = [
         (args.suggest.is_some(), "--suggest"),
         (args.simulate, "--simulate"),
-        (args.certificate.is_some(), "--certificate"),
     ];
-    match asked.into_iter().find(|(asked, _)| *asked) {
-        Some((_, flag)) if !system.changes.is_empty() => Err(Failure::input(format!(
-            "{flag} speaks of one system, and this file changes its own"
-        ))
-        .with_help("take the [change] sections out, or check without it")),
-        _ => Ok(()),
-    }
+    let flag = flags.iter().find(|(asked, _)| *asked);
+    let failure = match (system.changes.is_empty(), flag, &args.certificate) {
+        (true, ..) | (false, None, None) => return Ok(()),
+        (false, Some((_, flag)), _) => {
+            Failure::input(format!("{flag} speaks of one system: {why}"))
+        }
+        (false, None, Some(_)) => Failure::run(format!("not certified: {why}")),
+    };
+    Err(failure.with_help(help))
 }
 
 /// A verdict that cannot be certified is a failure: the file was asked for.

@@ -89,6 +89,7 @@ fn report_log(args: &Args, log: &Log) -> Ended {
 fn report_verdict(args: &Args) -> Ended {
     let description = input::load(&args.file)?;
     let system = &description.system;
+    let system = &punctual::at_start(system);
     let verdict = input::admit(system)?;
     let page = || verdict_page::page(description.origin(), system, &verdict);
     let kept = args.out.as_ref().map_or(Ok(()), |path| {

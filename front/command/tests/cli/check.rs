@@ -46,6 +46,56 @@ fn the_two_tasks_of_the_contract_have_the_figures_of_the_contract() {
 }
 
 #[test]
+fn each_change_of_a_file_has_its_instant_and_its_ground() {
+    let output = output(&["check", &example("live-tree.toml"), "--json"]);
+    assert_eq!(code(&output), 0);
+    let verdict = json(&output);
+    assert_obeys(&verdict, "check");
+    let changes = verdict["changes"].as_array().expect("a list");
+    let when: Vec<_> = changes.iter().map(|change| &change["when"]).collect();
+    let expected = [
+        "at-once", "zero-lag", "zero-lag", "idle", "zero-lag", "idle",
+    ];
+    assert_eq!(when, expected);
+    assert_eq!(changes[5]["name"], "again");
+}
+
+#[test]
+fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
+    let folder = Folder::new("refused-change");
+    let file = std::fs::read_to_string(example("live-tree.toml")).expect("an example");
+    let more =
+        "[change.more]\nat = \"1800ms\"\nconstraint = [{ task = \"decode\", wcet = \"39ms\" }]\n";
+    let file = folder.write("more.toml", &(file + "\n" + more));
+    let said = output(&["check", &file, "--json"]);
+    assert_eq!(code(&said), 1);
+    let verdict = json(&said);
+    assert_obeys(&verdict, "check");
+    assert_eq!(verdict["verdict"], "admitted");
+    let refused = &verdict["changes"][6];
+    assert_eq!(
+        (&refused["when"], &refused["verdict"]),
+        (&json!("never"), &json!("refused"))
+    );
+    assert_eq!(refused["refusals"][0]["subject"], "media");
+    assert!(refused["refusals"][0]["witness"].is_object(), "{refused:#}");
+    let words = output(&["check", &file]);
+    assert!(
+        stdout(&words).contains("after change more: media"),
+        "{}",
+        stdout(&words)
+    );
+    // A run in virtual time does without it, and says so.
+    let flown = output(&["sim", &file, "--json"]);
+    assert_eq!(code(&flown), 0);
+    let report = json(&flown);
+    assert_obeys(&report, "sim");
+    assert_eq!(report["changes"][6]["done_ns"], json!(null));
+    let forced = output(&["check", &file, "--suggest", "priorities"]);
+    assert_eq!(code(&forced), 2);
+}
+
+#[test]
 fn the_answer_stands_in_the_first_line_for_people() {
     let admitted = output(&["check", &example("two-tasks.toml")]);
     assert!(
