@@ -3,13 +3,15 @@
 //! The guaranteed threads of one CPU are a [`System`] of the model. A thread that adds or changes
 //! one asks the same function as `punctual check` does, about the system as it would be. It asks on
 //! its own time: the question costs as much as an analysis, and others preempt it. Bandwidth of a
-//! thread that has ended stays taken until the zero-lag instant of its last job has passed.
+//! thread that has ended stays taken until the zero-lag instant of its last job has passed, and as
+//! long after it as `left` says.
 //!
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
 
 #[cfg(test)]
 mod histories;
+mod left;
 mod loan;
 mod tree;
 
@@ -273,8 +275,7 @@ impl State {
     }
 
     fn forget_until(&mut self, now: Instant<Ns>) {
-        let gone = |owner: &Owner| owner.until.is_some_and(|at| at <= now);
-        while let Some(place) = self.owners.iter().position(gone) {
+        while let Some(place) = (0..self.owners.len()).find(|place| self.is_over(*place, now)) {
             let _ = self.owners.remove(place);
             let _ = self.system.tasks.remove(place);
         }
@@ -428,6 +429,27 @@ mod tests {
         cpu.remove(first, at(15));
         assert!(cpu.add(("c", ROOT), &half(10), at(14)).is_err());
         assert!(cpu.add(("c", ROOT), &half(10), at(15)).is_ok());
+    }
+
+    #[test]
+    fn a_thread_that_has_left_counts_until_no_window_holds_jobs_of_it_and_of_a_newcomer() {
+        let policy = PolicyKind::FixedPriority { preemptive: true };
+        let mut cpu = Admission::new(policy, Machine::default(), Arc::default());
+        let periodic = |period, wcet, priority| {
+            let wcet = Work::from_ms(wcet);
+            Constraint::periodic(Span::from_ms(period), wcet).priority(priority)
+        };
+        let low = periodic(30, 8, 1).deadline(Span::from_ms(15));
+        let high = cpu
+            .add(("high", ROOT), &periodic(10, 3, 3), at(0))
+            .expect("alone");
+        let _ = cpu.add(("low", ROOT), &low, at(0)).expect("14 of 15 ms");
+        // It is done at 3 and its lag is zero at 10. The job of `low` that arrived at 0 is not done
+        // then: with 6 ms more from 10 on it would take 17 ms.
+        cpu.remove(high, at(10));
+        let next = periodic(20, 6, 2);
+        assert!(cpu.add(("next", ROOT), &next, at(10)).is_err());
+        assert!(cpu.add(("next", ROOT), &next, at(45)).is_ok());
     }
 
     #[test]

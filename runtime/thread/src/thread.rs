@@ -304,7 +304,7 @@ impl<T> Thread<T> {
     ///
     /// A thread that is abandoned so unlocks nothing and drops nothing. A thread that waits for its
     /// locks waits on, and its pool entry is lost until the run is over. Its share of the processor
-    /// is free at its zero-lag instant.
+    /// is free as if it had ended.
     ///
     /// # Errors
     /// As [`Thread::join_within`], [`JoinError::Cancelled`] when it ended itself, and

@@ -25,7 +25,7 @@ const NEVER: Span<Ns> = Span::from_ms(3_600_000);
 pub(super) struct Loan {
     from: NodeId,
     to: NodeId,
-    work: Work<Ns>,
+    pub(super) work: Work<Ns>,
     /// From when on it does not count any more: the end of the lender's next period at the latest.
     pub(super) ends: Instant<Ns>,
 }

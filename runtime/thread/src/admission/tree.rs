@@ -21,8 +21,8 @@ pub(super) struct Branch {
     node: NodeId,
     /// As its parent named it.
     name: String,
-    /// From when on it is nobody's; `None`: it lives.
-    until: Option<Instant<Ns>>,
+    /// Its zero-lag instant; `None`: it lives.
+    pub(super) until: Option<Instant<Ns>>,
 }
 
 /// A change that was judged, until the core has done it.
@@ -330,7 +330,7 @@ impl State {
             let homes = self.system.tasks.iter().map(|t| t.scheduler);
             parents.chain(homes).flatten().any(|id| id.index() == place)
         };
-        let over = |place: &usize| self.branches[*place].until.is_some_and(|at| at <= now);
+        let over = |place: &usize| self.is_branch_over(*place, now);
         let mut places = (0..self.branches.len()).filter(over);
         places.find(|place| !names(*place))
     }

@@ -1,0 +1,134 @@
+//! Threads and schedulers that have left: how long they count on.
+//!
+//! The zero-lag instant frees bandwidth, and not the burst: a window of work that began before it
+//! may hold jobs of the one that left and of one that comes. So one that has left counts until no
+//! such window can be left, at the scheduler that orders it.
+//!
+//! Those that stay have at most two jobs pending each, and one that comes at once. They want the
+//! rate `u` of a supply at rate `a`. So the scheduler has had nothing to do before a time of
+//! `(3 * work + a * blackout) / (a - u)` has passed. (Real and Crespo 2004 wait for the idle
+//! instant itself.) Where bandwidth alone decides, the zero-lag instant is enough.
+
+use punctual_model::{Instant, Ns, PolicyKind, SchedulerId, Span, Supply};
+
+use super::{Owner, State};
+use crate::admission::tree::Branch;
+
+/// Of the processor, in the unit of rates.
+const WHOLE: u128 = 1_000_000_000;
+
+impl State {
+    /// Whether a thread that left counts no more.
+    pub(super) fn is_over(&self, place: usize, now: Instant<Ns>) -> bool {
+        let Owner { until, .. } = self.owners[place];
+        let home = self.system.tasks[place].scheduler;
+        until.is_some_and(|at| at <= now && self.is_quiet(home, at, now))
+    }
+
+    /// Whether a scheduler that left counts no more.
+    pub(super) fn is_branch_over(&self, place: usize, now: Instant<Ns>) -> bool {
+        let Branch { until, .. } = self.branches[place];
+        let above = self.system.schedulers[place].parent;
+        until.is_some_and(|at| at <= now && self.is_quiet(above, at, now))
+    }
+
+    /// Whether no window of work of before `left` can go on at `now` where `home` belongs.
+    fn is_quiet(&self, home: Option<SchedulerId>, left: Instant<Ns>, now: Instant<Ns>) -> bool {
+        if self.decides_by_bandwidth() {
+            return true;
+        }
+        let node = self.supplier(home);
+        let stays = |until: Option<Instant<Ns>>| until.is_none_or(|until| until > left);
+        let (mut work, mut rate) = (0_u128, 0_u128);
+        let stretch = self.system.machine.stretch().as_ns();
+        let mut add = |cost: u64, period: u64| {
+            work += u128::from(cost);
+            rate += (u128::from(cost) * WHOLE).div_ceil(u128::from(period.max(1)));
+        };
+        for (owner, task) in self.owners.iter().zip(&self.system.tasks) {
+            if stays(owner.until) && self.supplier(task.scheduler) == node {
+                let cost = task.class.budget().unwrap_or_default().as_ns();
+                let cost = cost.saturating_add(task.max_suspension.as_ns());
+                let period = task.class.min_separation().map_or(u64::MAX, Span::as_ns);
+                add(cost.saturating_add(stretch), period);
+            }
+        }
+        for (branch, scheduler) in self.branches.iter().zip(&self.system.schedulers) {
+            if let Supply::Server(server) = scheduler.supply
+                && stays(branch.until)
+                && self.supplier(scheduler.parent) == node
+            {
+                let cost = server.budget.as_ns().saturating_add(stretch);
+                add(cost, server.period.as_ns());
+            }
+        }
+        for loan in &self.loans {
+            work += u128::from(loan.work.as_ns());
+        }
+        let (supply, blackout) = self.supply_at(node);
+        if work == 0 {
+            return true;
+        }
+        let left_over = supply.saturating_sub(rate);
+        let busy = (3 * work * WHOLE + supply * u128::from(blackout)).checked_div(left_over);
+        let busy = busy.and_then(|ns| u64::try_from(ns).ok());
+        busy.is_some_and(|ns| left.saturating_add(Span::from_ns(ns)) <= now)
+    }
+
+    /// A single level under deadlines that are no earlier than the periods, without costs.
+    fn decides_by_bandwidth(&self) -> bool {
+        let machine = &self.system.machine;
+        let taken = machine.reserves.is_empty() && machine.missing_time.is_none();
+        let late = |task: &punctual_model::Task| {
+            let deadline = task.class.relative_deadline();
+            task.max_suspension.is_zero() && deadline >= task.class.min_separation()
+        };
+        self.branches.is_empty()
+            && taken
+            && machine.stretch().is_zero()
+            && self.system.cpus[0].policy == PolicyKind::EarliestDeadlineFirst
+            && self.system.tasks.iter().all(late)
+    }
+
+    /// The closest scheduler from `home` up that has a supply of its own; `None`: the CPU's own.
+    fn supplier(&self, home: Option<SchedulerId>) -> Option<SchedulerId> {
+        let mut above = core::iter::successors(home, |id| self.parent(*id));
+        above.find(|id| self.system.schedulers[id.index()].supply != Supply::Shared)
+    }
+
+    /// The rate of a supply, and how long there may be none of it, in nanoseconds.
+    fn supply_at(&self, node: Option<SchedulerId>) -> (u128, u64) {
+        let rate = |part: u64, of: u64| u128::from(part) * WHOLE / u128::from(of.max(1));
+        let Some(id) = node else {
+            let machine = &self.system.machine;
+            let taken = machine.reserves.iter().chain(&machine.missing_time);
+            let (mut supply, mut blackout) = (WHOLE, 0_u64);
+            for reserve in taken {
+                let (part, of) = (reserve.budget.as_ns(), reserve.period.as_ns());
+                supply = supply.saturating_sub(rate(part, of) + 1);
+                blackout = blackout.saturating_add(part.saturating_mul(2));
+            }
+            return (supply, blackout);
+        };
+        let scheduler = &self.system.schedulers[id.index()];
+        match &scheduler.supply {
+            Supply::Server(server) => {
+                let (budget, period) = (server.budget.as_ns(), server.period.as_ns());
+                (rate(budget, period), period.saturating_mul(2))
+            }
+            Supply::Slots(slots) => {
+                let policy = match scheduler.parent {
+                    None => self.system.cpus[0].policy,
+                    Some(above) => self.system.schedulers[above.index()].policy,
+                };
+                let frame = match policy {
+                    PolicyKind::Tdm { frame, .. } => frame.as_ns(),
+                    _ => u64::MAX,
+                };
+                let all = slots.iter().map(|slot| slot.length.as_ns()).sum::<u64>();
+                (rate(all, frame), frame.saturating_mul(2))
+            }
+            Supply::Shared => (0, 0),
+        }
+    }
+}
