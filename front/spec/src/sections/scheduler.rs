@@ -28,7 +28,7 @@ pub(super) static SCHEDULER: Keys = keys! {
         /// it decides on its own supply, and its answers are checked
         "own-time";
     }, "inline";
-    /// What orders its tasks when it decides on its own supply and does not; nobody when absent.
+    /// The policy for its tasks when it decides on its own supply and does not; none when absent.
     "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
     /// Most threads that it and the schedulers below it may have; no limit when absent.
     "quota": COUNT, 8;
