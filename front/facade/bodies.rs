@@ -1,6 +1,6 @@
 //! From what a file says about work to what a light thread executes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use punctual_kern::Event;
 use punctual_linux::{Body, Program, RunOptions, foreign_body, job, start_program};
@@ -36,7 +36,7 @@ pub(crate) fn body_of(
             }))
         }
         Some(WorkSource::Call { symbol, library }) => {
-            let body = foreign_body(&base.join(library), symbol);
+            let body = foreign_body(&beside(base, library), symbol);
             body.map_err(|error| Error::Foreign { task: id, error })
         }
         Some(WorkSource::Command(words)) => {
@@ -56,6 +56,12 @@ pub(crate) fn body_of(
             }),
         }),
     }
+}
+
+/// The path of a shared object beside a file in the folder `base`, which may be empty: the loader
+/// looks elsewhere for a path without a slash.
+pub(crate) fn beside(base: &Path, library: &str) -> PathBuf {
+    Path::new(".").join(base).join(library)
 }
 
 /// Burns the work of a job with its waits and sections, as virtual time does.

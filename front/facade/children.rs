@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::Arc;
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{NodeId, Policy};
-use punctual_model::{System, Trust};
+use punctual_kern::{Attributes, NodeId, Pick, Policy};
+use punctual_linux::foreign_policy;
+use punctual_model::{Frequency, Instant, System, ThreadId, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow};
 
 use crate::Error;
+use crate::bodies::beside;
 
 pub(crate) type Make = Arc<dyn Fn(usize) -> Box<dyn Policy + Send> + Send + Sync>;
 
@@ -44,6 +48,37 @@ impl ChildPolicies {
         self
     }
 
+    /// The policies that the file names as C functions of shared objects, whose paths are relative to
+    /// `base`, on a platform with ticks of this frequency. The objects stay loaded.
+    ///
+    /// # Errors
+    /// When an object, its function or its policy cannot be had.
+    pub fn of_file(
+        system: &System,
+        base: &Path,
+        frequency: Frequency,
+    ) -> Result<ChildPolicies, Error> {
+        let mut all = ChildPolicies::new();
+        for scheduler in &system.schedulers {
+            let Some(code) = &scheduler.code else {
+                continue;
+            };
+            let failed = |reason: String| Error::PolicyCode {
+                scheduler: scheduler.name.clone(),
+                reason,
+            };
+            let maker = foreign_policy(&beside(base, &code.library), &code.symbol);
+            let maker = maker.map_err(|error| failed(error.to_string()))?;
+            drop(maker.make(1, frequency).map_err(failed)?);
+            let make: Make = Arc::new(move |threads| match maker.make(threads, frequency) {
+                Ok(policy) => Box::new(policy),
+                Err(reason) => Box::new(Unmade(reason)),
+            });
+            let _ = all.by_name.insert(scheduler.name.clone(), make);
+        }
+        Ok(all)
+    }
+
     /// Whether every entry has a scheduler that decides on its own supply.
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         let decides = |name: &&String| {
@@ -67,6 +102,19 @@ impl ChildPolicies {
             (name, code)
         };
         own_time.map(code).collect()
+    }
+}
+
+/// A policy that could be made before, and not for this run: it fails when it is to decide.
+struct Unmade(String);
+
+impl Policy for Unmade {
+    fn wake(&mut self, _: ThreadId, _: &Attributes) {}
+
+    fn block(&mut self, _: ThreadId) {}
+
+    fn pick(&mut self, _: Instant) -> Pick {
+        resume_unwind(Box::new(self.0.clone()))
     }
 }
 

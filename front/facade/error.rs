@@ -25,6 +25,13 @@ pub enum Error {
     /// A policy was given for a scheduler that does not decide on its own supply, or is not there
     /// (mend the program or the system).
     NotOwnTime(String),
+    /// The code of a scheduler cannot be had.
+    PolicyCode {
+        /// Whose.
+        scheduler: String,
+        /// Why.
+        reason: String,
+    },
     /// Neither the file nor the caller says how long to run.
     NoDuration,
     /// A CPU without a host can only be simulated (mend the file).
@@ -81,6 +88,9 @@ impl fmt::Display for Error {
                 f,
                 "no scheduler `{name}` decides on its own supply: give it `trust = \"own-time\"`"
             ),
+            Error::PolicyCode { scheduler, reason } => {
+                write!(f, "the code of scheduler `{scheduler}`: {reason}")
+            }
             Error::NoDuration => {
                 write!(
                     f,

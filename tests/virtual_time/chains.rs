@@ -62,6 +62,7 @@ fn server(dice: &mut Dice) -> Scheduler {
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

@@ -35,6 +35,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Schedu
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

@@ -233,6 +233,7 @@ mod tests {
             trust: Trust::Inline,
             quota: None,
             fallback: None,
+            code: None,
         });
         served.tasks[0].scheduler = Some(punctual_model::SchedulerId(0));
         assert_eq!([7, 10].map(|l| of(&served, l)), [7, 7]);

@@ -32,6 +32,17 @@ pub struct Scheduler {
     pub quota: Option<u32>,
     /// The policy for its threads when it decides on its own supply and does not.
     pub fallback: Option<Fallback>,
+    /// Its own code in a shared object, when it decides on its own supply by that.
+    pub code: Option<PolicyCode>,
+}
+
+/// A policy in a shared object: the C function that makes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyCode {
+    /// The path of the object, relative to the folder of the file.
+    pub library: String,
+    /// The name of the function.
+    pub symbol: String,
 }
 
 /// The policy that takes the place of a scheduler's own code.

@@ -1,7 +1,7 @@
 //! What `sim`, `run` and `report` do with a run: print it, write it down, choose the exit code.
 
 use punctual::{Error, WorkSource};
-use punctual_model::{Fault, TaskId};
+use punctual_model::{Fault, SchedulerId, TaskId};
 use punctual_spec::Description;
 use punctual_trace::{Log, RunReport, RunVerdict};
 
@@ -83,6 +83,15 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
         Error::Foreign { task, error } => {
             let help = "build it, or name it relative to the file (doc/guide/05-c-functions.md)";
             about(Fault::Task(*task, "work"), error.to_string(), help.into())
+        }
+        Error::PolicyCode { scheduler, .. } => {
+            let mut ids = (0_u16..).zip(&description.system.schedulers);
+            let id = ids.find(|(_, s)| s.name == *scheduler);
+            let place = id.map_or(Fault::System, |(id, _)| {
+                Fault::Scheduler(SchedulerId(id), "code")
+            });
+            let help = "build it, or name it relative to the file (doc/guide/13-a-policy-in-c.md)";
+            about(place, error.to_string(), help.into())
         }
         Error::Program { task, error } => {
             let help = "install it, or name it with a path relative to the file";

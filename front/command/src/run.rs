@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use punctual::analysis::Transition;
-use punctual::{Error, GivenTerms, LiveOptions, Verdict};
+use punctual::{ChildPolicies, Error, GivenTerms, LiveOptions, Verdict};
+use punctual_linux::clock_rate;
 use punctual_model::{Ns, Reserve, Span, System};
 
 use crate::flags::Flags;
@@ -74,7 +75,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let interrupt = Interrupt::listen()?;
     let mut promised = flags.outputs.promise(&args.file)?;
+    let policies = ChildPolicies::of_file(system, &description.base, clock_rate().frequency)
+        .map_err(|error| outcome::failure(&error, &description))?;
     let options = LiveOptions {
+        policies,
         duration: flags.duration,
         seed: flags.seed,
         force: args.force,

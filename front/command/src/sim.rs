@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use punctual::SimOptions;
+use punctual::{ChildPolicies, SimOptions};
+use punctual_model::Frequency;
 
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
@@ -44,7 +45,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let faults = faults::resolve(&args.faults, &description.system)?;
     let interrupt = Interrupt::listen()?;
     let mut promised = flags.outputs.promise(&args.file)?;
+    let policies = ChildPolicies::of_file(
+        &description.system,
+        &description.base,
+        Frequency::NANOSECONDS,
+    )
+    .map_err(|error| outcome::failure(&error, &description))?;
     let options = SimOptions {
+        policies,
         duration: flags.duration,
         seed: flags.seed,
         faults,

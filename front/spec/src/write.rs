@@ -118,6 +118,14 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
         Supply::Slots(slots) => out.key("slots", slots),
     }
     out.unless(Trust::default(), "trust", scheduler.trust);
+    if let Some(code) = &scheduler.code {
+        let table = Table::new("library", code.library.as_str());
+        out.key("code", table.and("symbol", code.symbol.as_str()));
+    }
+    if let Some(fallback) = &scheduler.fallback {
+        let table = Table::new("policy", fallback.policy.name());
+        out.key("fallback", table.and("after", fallback.after));
+    }
     out.given("quota", scheduler.quota);
 }
 

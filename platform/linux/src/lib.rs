@@ -65,6 +65,9 @@ pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};
 pub use run::foreign::{ForeignError, foreign_body};
+pub use run::foreign_policy::{
+    ForeignMaker, ForeignPolicy, PolicyAttributes, PolicyPick, PolicyTable, foreign_policy,
+};
 pub use run::life::{end_run, held_alive};
 pub use run::manage::{ManageError, home, manage};
 pub use run::pool::SpawnError;

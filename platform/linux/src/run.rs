@@ -6,6 +6,7 @@ pub(crate) mod contain;
 pub(crate) mod dropped;
 pub(crate) mod fault;
 pub(crate) mod foreign;
+pub(crate) mod foreign_policy;
 pub(crate) mod hook;
 pub(crate) mod life;
 pub(crate) mod manage;

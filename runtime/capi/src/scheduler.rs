@@ -187,6 +187,7 @@ pub(crate) unsafe fn tree(
             trust: Trust::Inline,
             quota: quota(&branch.terms),
             fallback: None,
+            code: None,
         });
     }
     Ok(tree)

@@ -115,6 +115,7 @@ impl Terms {
             trust: Trust::Inline,
             quota: self.quota,
             fallback: None,
+            code: None,
         }
     }
 

@@ -152,6 +152,7 @@ fn shape(
             },
             quota: None,
             fallback: None,
+            code: None,
         });
     }
     (policy, below, words.join(" over "))

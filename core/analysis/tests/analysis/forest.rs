@@ -81,6 +81,7 @@ fn draw_schedulers(random: &mut Random, system: &mut System) {
             trust: Trust::Inline,
             quota: None,
             fallback: None,
+            code: None,
         });
     }
 }

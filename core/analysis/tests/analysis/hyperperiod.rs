@@ -246,6 +246,7 @@ fn divided(policy: PolicyKind<Ns>) -> System {
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     });
     system.tasks[0].slots.push(slot(0, 3));
     for task in &mut system.tasks[1..] {

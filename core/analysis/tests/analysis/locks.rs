@@ -48,6 +48,7 @@ fn server(
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     });
     id
 }

@@ -39,6 +39,7 @@ fn inside(policy: PolicyKind<Ns>, rows: &[Row], q: u64, t: u64, response: u64) -
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     });
     for task in &mut system.tasks {
         task.scheduler = Some(SchedulerId(0));

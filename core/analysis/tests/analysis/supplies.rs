@@ -19,6 +19,7 @@ fn child(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) -> S
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

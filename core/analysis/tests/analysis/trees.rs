@@ -18,6 +18,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) 
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

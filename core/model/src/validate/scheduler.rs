@@ -37,6 +37,7 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
         if let Supply::Server(server) = scheduler.supply {
             checker.check_server(server);
         }
+        checker.check_code();
         checker.check_fallback();
         if let Some(parent) = tree.parent_of(id) {
             checker.check_parent(parent);
@@ -80,6 +81,26 @@ impl Checker<'_, '_> {
                 "server",
                 format!("its server grants {budget} in every {period}"),
                 "a budget is at most its period",
+            );
+        }
+    }
+
+    fn check_code(&mut self) {
+        let Some(code) = &self.scheduler.code else {
+            return;
+        };
+        if self.scheduler.trust != Trust::OwnTime {
+            self.add(
+                "code",
+                "its code would decide inside the core, where a loop in it stands everything still"
+                    .into(),
+                "let it decide on its own supply with `trust = \"own-time\"`",
+            );
+        } else if code.library.is_empty() || code.symbol.is_empty() {
+            self.add(
+                "code",
+                "its code has no name".into(),
+                "write `code = { library = \"libx.so\", symbol = \"mine\" }`",
             );
         }
     }

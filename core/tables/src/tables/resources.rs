@@ -187,6 +187,7 @@ mod tests {
             trust: Trust::Inline,
             quota: None,
             fallback: None,
+            code: None,
         }
     }
 

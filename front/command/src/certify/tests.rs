@@ -177,6 +177,7 @@ fn a_server_is_certified_with_its_longest_blackout() {
             trust: Trust::Inline,
             quota: None,
             fallback: None,
+            code: None,
         });
         system.tasks[0].scheduler = Some(SchedulerId(0));
         let Ok(verdict) = admit(&system) else {

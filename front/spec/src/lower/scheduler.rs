@@ -1,6 +1,8 @@
 //! From the sections of schedulers to the trees of the model.
 
-use punctual_model::{Fallback, Ns, Priority, Scheduler, Server, ServerKind, Slot, Supply, Trust};
+use punctual_model::{
+    Fallback, Ns, PolicyCode, Priority, Scheduler, Server, ServerKind, Slot, Supply, Trust,
+};
 
 use super::parent::{Parent, Parents};
 use super::policy::lower_policy;
@@ -39,6 +41,7 @@ pub(super) fn lower_schedulers(
                 _ => Trust::Inline,
             },
             quota: record.number("quota"),
+            code: record.record("code").map(lower_code),
             fallback: record.record("fallback").map(|fallback| Fallback {
                 policy: lower_policy(fallback),
                 after: fallback.number("after").unwrap_or(Fallback::AFTER),
@@ -71,6 +74,14 @@ fn lower_supply(record: &Record, report: &mut Report<'_>) -> Option<Supply> {
         },
         (None, Some(_)) => Some(Supply::Slots(lower_slots(record))),
         (None, None) => Some(Supply::Shared),
+    }
+}
+
+fn lower_code(record: &Record) -> PolicyCode {
+    let text = |key| record.text(key).unwrap_or("").to_string();
+    PolicyCode {
+        library: text("library"),
+        symbol: text("symbol"),
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) static SCHEDULER: Keys = keys! {
         /// it decides on its own supply, and its answers are checked
         "own-time";
     }, "inline";
+    /// Its own code, for the order that `policy` names: a policy in C; needs "own-time".
+    "code": Table(&CODE), { library = "libx.so", symbol = "mine" };
     /// The policy for its tasks when it decides on its own supply and does not; none when absent.
     "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
     /// Most threads that it and the schedulers below it may have; no limit when absent.
@@ -42,6 +44,13 @@ pub(super) const SERVER_TABLE: Key = key! {
 pub(super) const SLOTS: Key = key! {
     /// Its places in the frame; needed below tdm, and nowhere else.
     "slots": List(&Table(&SLOT)), [{ at = "0ms", length = "4ms" }];
+};
+
+static CODE: Keys = keys! {
+    /// The path of the shared object, relative to the folder of this file.
+    "library": Text, "libx.so", needed;
+    /// The name of the function that makes the policy.
+    "symbol": Text, "mine", needed;
 };
 
 static FALLBACK: Keys = keys! {

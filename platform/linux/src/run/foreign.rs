@@ -41,23 +41,34 @@ impl std::error::Error for ForeignError {}
 /// # Errors
 /// When the object cannot be loaded or has no such symbol.
 pub fn foreign_body(path: &Path, symbol: &str) -> Result<Body, ForeignError> {
+    // SAFETY: the one who names the object vouches that the function has this form.
+    let function = unsafe { symbol_of::<TaskFunction>(path, symbol)? };
+    Ok(Box::new(move |job| {
+        // SAFETY: a function of this form, in an object that stays loaded.
+        let _reserved = unsafe { function(job.index, job.arrival_ns) };
+    }))
+}
+
+/// A function of the shared object at `path`, which is never unloaded, so it stays valid.
+///
+/// # Safety
+/// The symbol is a function of type `F`, and the object's initialisers are sound.
+///
+/// # Errors
+/// When the object cannot be loaded or has no such symbol.
+pub(super) unsafe fn symbol_of<F: Copy>(path: &Path, symbol: &str) -> Result<F, ForeignError> {
     let failed = |symbol: Option<&str>, cause| ForeignError {
         library: path.to_owned(),
         symbol: symbol.map(str::to_owned),
         cause,
     };
-    // SAFETY: loading runs the object's initialisers; that they are sound is the part of whoever
-    // named it (documented above).
+    // SAFETY: as the caller vouches.
     let library = unsafe { Library::new(path) }.map_err(|cause| failed(None, cause))?;
-    // SAFETY: the symbol has the documented form; the same obligation.
-    let function = unsafe { library.get::<TaskFunction>(symbol.as_bytes()) };
+    // SAFETY: as the caller vouches.
+    let function = unsafe { library.get::<F>(symbol.as_bytes()) };
     let function = *function.map_err(|cause| failed(Some(symbol), cause))?;
-    // Never unloaded, so the pointer stays valid.
     core::mem::forget(library);
-    Ok(Box::new(move |job| {
-        // SAFETY: a function of this form, in an object that stays loaded.
-        let _reserved = unsafe { function(job.index, job.arrival_ns) };
-    }))
+    Ok(function)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ fn family() -> System {
         trust: Trust::OwnTime,
         quota: None,
         fallback: None,
+        code: None,
     });
     for task in &mut system.tasks[..2] {
         task.scheduler = Some(SchedulerId(0));

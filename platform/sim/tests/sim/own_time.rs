@@ -32,6 +32,7 @@ fn family() -> System {
         trust: Trust::OwnTime,
         quota: None,
         fallback: None,
+        code: None,
     });
     let mut of_child = |mut task: Task| {
         task.scheduler = Some(SchedulerId(0));

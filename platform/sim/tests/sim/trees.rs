@@ -21,6 +21,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, supply: Supply, priority: u32) 
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

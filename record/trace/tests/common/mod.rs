@@ -194,6 +194,7 @@ pub(crate) fn composed() -> System {
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     };
     let server = Server {
         kind: ServerKind::Deferrable,

@@ -34,6 +34,7 @@ pub(crate) fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) 
         trust: Trust::Inline,
         quota: Some(3),
         fallback: None,
+        code: None,
     }
 }
 

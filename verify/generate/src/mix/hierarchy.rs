@@ -47,6 +47,7 @@ fn scheduler(random: &mut Random, system: &System, cpu: CpuId, supply: Supply) -
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

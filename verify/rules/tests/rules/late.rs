@@ -31,6 +31,7 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     });
     system.tasks = tasks;
     for task in &mut system.tasks {

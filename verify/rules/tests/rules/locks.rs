@@ -118,6 +118,7 @@ fn across(kind: ServerKind, at_end: AtBudgetEnd) -> System {
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     };
     let on = |scheduler, mut task: Task| {
         task.scheduler = Some(SchedulerId(scheduler));

@@ -183,6 +183,7 @@ fn system(dice: &mut Dice, runtime_locks: bool) -> System {
             trust: dice.of(&[Trust::Inline, Trust::Inline, Trust::OwnTime]),
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
             fallback: None,
+            code: None,
         });
     }
     let declares = !divided && !runtime_locks;

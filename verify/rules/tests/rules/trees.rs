@@ -34,6 +34,7 @@ fn scheduler(name: &str, parent: Option<u16>, policy: PolicyKind<Ns>, supply: Su
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

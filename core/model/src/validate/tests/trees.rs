@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::{mistake, ms, periodic, system};
 use crate::{
-    Cpu, CpuId, Fallback, Fault, MAX_DEPTH, Ns, PolicyKind, Priority, Scheduler, SchedulerId,
-    Server, ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
+    Cpu, CpuId, Fallback, Fault, MAX_DEPTH, Ns, PolicyCode, PolicyKind, Priority, Scheduler,
+    SchedulerId, Server, ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
 };
 
 pub(super) const FIXED_PRIORITY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -24,6 +24,7 @@ pub(super) fn scheduler(name: &str, cpu: u16, parent: Option<u16>) -> Scheduler 
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 
@@ -269,4 +270,16 @@ fn a_fallback_is_for_a_scheduler_that_decides_on_its_own_supply() {
         message.contains("the core decides for it anyway"),
         "{message}"
     );
+}
+
+#[test]
+fn code_of_its_own_is_refused_inside_the_core_with_the_reason() {
+    let mut system = tree(vec![scheduler("a", 0, None)]);
+    system.schedulers[0].code = Some(PolicyCode {
+        library: "libx.so".into(),
+        symbol: "mine".into(),
+    });
+    let (fault, message) = mistake(&system);
+    assert_eq!(fault, Fault::Scheduler(SchedulerId(0), "code"));
+    assert!(message.contains("stands everything still"), "{message}");
 }
