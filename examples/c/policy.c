@@ -1,7 +1,7 @@
-/* A policy in C: the earliest deadline first, as doc/guide/13-a-policy-in-c.md explains it.
+/* A policy in C: the earliest deadline first, as doc/guide/14-a-policy-in-c.md explains it.
  *
  *   cc -shared -fPIC -O2 -I runtime/capi/include -o libpolicy.so examples/c/policy.c
- *   punctual conform --library ./libpolicy.so --symbol earliest_deadline --order deadline
+ *   punctual conform --library ./libpolicy.so --symbol earliest_deadline --claims deadline
  */
 #include <punctual_policy.h>
 

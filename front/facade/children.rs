@@ -48,7 +48,7 @@ impl ChildPolicies {
         self
     }
 
-    /// The policies that the file names as C functions of shared objects, whose paths are relative to
+    /// The policies that the file names as C functions of shared objects, with paths relative to
     /// `base`, on a platform with ticks of this frequency. The objects stay loaded.
     ///
     /// # Errors

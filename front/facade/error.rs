@@ -27,7 +27,7 @@ pub enum Error {
     NotOwnTime(String),
     /// The code of a scheduler cannot be had.
     PolicyCode {
-        /// Whose.
+        /// The name of the scheduler.
         scheduler: String,
         /// Why.
         reason: String,

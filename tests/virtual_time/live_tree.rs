@@ -113,6 +113,7 @@ fn scheduler(dice: &mut Dice, index: u16, below: Option<SchedulerId>) -> Schedul
         trust: Trust::Inline,
         quota: None,
         fallback: None,
+        code: None,
     }
 }
 

@@ -245,6 +245,10 @@ impl Places {
         self.include.join("punctual.h")
     }
 
+    fn policy_header(&self) -> PathBuf {
+        self.include.join("punctual_policy.h")
+    }
+
     /// The file, and the two links to it.
     fn shared(&self) -> [PathBuf; 3] {
         let file = format!("libpunctual.so.{}", env!("CARGO_PKG_VERSION"));
@@ -281,7 +285,7 @@ impl Places {
     ///
     /// What could not be removed; or names of further versions, which stay.
     fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
-        let mut files = vec![self.header(), self.archive()];
+        let mut files = vec![self.header(), self.policy_header(), self.archive()];
         files.extend(self.programs());
         files.extend(self.descriptions());
         // Before the links, which are needed to find it when this is tried again.
@@ -315,13 +319,15 @@ fn install(
     options: &InstallOptions,
 ) -> Result<Vec<PathBuf>, String> {
     let places = Places::of(options)?;
-    let header = workspace.root.join("runtime/capi/include/punctual.h");
+    let headers = workspace.root.join("runtime/capi/include");
     let [shared, soname, plain] = places.shared();
     let mut written = Written(Vec::new());
     for (name, place) in PROGRAMS.iter().zip(&places.programs()) {
         written.copy(&built.programs.join(name), place)?;
     }
-    written.copy(&header, &places.header())?;
+    written.copy(&headers.join("punctual.h"), &places.header())?;
+    let policy = headers.join("punctual_policy.h");
+    written.copy(&policy, &places.policy_header())?;
     written.copy(&built.libraries.join("libpunctual_library.so"), &shared)?;
     written.link(shared.file_name().unwrap_or_default(), &soname)?;
     written.link(SONAME.as_ref(), &plain)?;

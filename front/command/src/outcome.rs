@@ -90,7 +90,7 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
             let place = id.map_or(Fault::System, |(id, _)| {
                 Fault::Scheduler(SchedulerId(id), "code")
             });
-            let help = "build it, or name it relative to the file (doc/guide/13-a-policy-in-c.md)";
+            let help = "build it, or name it relative to the file (doc/guide/14-a-policy-in-c.md)";
             about(place, error.to_string(), help.into())
         }
         Error::Program { task, error } => {

@@ -312,3 +312,35 @@ fn schema(subject: &str) -> serde_json::Value {
     let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
     serde_json::from_str(&text).expect("JSON")
 }
+
+#[test]
+fn a_policy_in_c_is_judged_like_any_other() {
+    let folder = Folder::new("conform-c");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (object, broken) = (folder.path("libpolicy.so"), folder.path("libbroken.so"));
+    let source = include_str!("../../../examples/c/policy.c");
+    let wrong = source.replace(
+        "return a->deadline_ns < b->deadline_ns",
+        "return a->order < b->order",
+    );
+    assert_ne!(wrong, source);
+    for (object, source) in [(&object, source), (&broken, wrong.as_str())] {
+        let source = folder.write("policy.c", source);
+        let mut cc = std::process::Command::new("cc");
+        cc.args([
+            "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I",
+        ]);
+        cc.arg(root.join("runtime/capi/include"));
+        cc.args(["-o", object, &source]);
+        assert!(cc.status().expect("cc starts").success());
+    }
+    let symbol = ["--symbol", "earliest_deadline", "--claims", "deadline"];
+    let few = ["--histories", "100", "--json"];
+    let right = ["conform", "--library", &object];
+    let done = output(&[&right[..], &symbol, &few].concat());
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), said(&done));
+    assert_eq!(json(&done)["verdict"], "conforms");
+    let done = output(&[&["conform", "--library", &broken][..], &symbol, &few].concat());
+    assert_eq!(code(&done), 1, "{}{}", stdout(&done), said(&done));
+    assert_eq!(json(&done)["verdict"], "broken");
+}

@@ -3,6 +3,7 @@
 mod agree;
 mod beside;
 mod c_functions;
+mod c_policy;
 mod check;
 mod common;
 mod doctor;

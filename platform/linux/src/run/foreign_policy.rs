@@ -1,5 +1,4 @@
-//! Policies from shared objects: a table of C functions for a scheduler that decides on its own
-//! supply.
+//! Policies from shared objects: a table of C functions for a scheduler of own time.
 //!
 //! The function that the file names fills a [`PolicyTable`]. Each call gets the `parameter` of that
 //! table back, threads are numbers, and times are nanoseconds. A function that is absent does

@@ -237,6 +237,7 @@ impl World {
             trust: Trust::Inline,
             quota: None,
             fallback: None,
+            code: None,
         };
         let in_ticks = server.in_ticks(Frequency::NANOSECONDS);
         let request = Request::Promote(NodeTerms {

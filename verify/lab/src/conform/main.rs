@@ -1,12 +1,14 @@
 //! `punctual conform`: holds a policy to its contract and to its author's claims.
 //!
 //! A shipped policy is checked in this process. A policy of somebody's crate is checked by a small
-//! program that is made for it, built with the crate, and run: it may print, panic and loop.
+//! program that is made for it, built with the crate, and run: it may print, panic and loop. One in
+//! C is checked by this program in a second process.
 
 #![forbid(unsafe_code)]
 
 mod builtin;
 mod child;
+mod library;
 mod package;
 mod subject;
 
@@ -20,6 +22,7 @@ use serde::Serialize;
 
 use builtin::Builtin;
 use child::Limit;
+use library::Library;
 use package::Policy;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
@@ -43,6 +46,7 @@ use punctual_terminal::{input, output};
     punctual conform --crate . --policy my_crate::MyPolicy\n  \
     punctual conform --crate . --policy my_crate::Turns --claims fixed-priority,turns\n  \
     punctual conform --crate . --policy my_crate::My --make 'my_crate::My::of(capacity, 10)'\n  \
+    punctual conform --library ./libpolicy.so --symbol earliest_deadline --claims deadline\n  \
     punctual conform --builtin edf --histories 100000 --seed 7"
 )]
 struct Args {
@@ -55,6 +59,12 @@ struct Args {
     /// A Rust expression that makes the policy for `capacity` threads, in place of new(capacity)
     #[arg(long, value_name = "EXPRESSION", requires = "policy")]
     make: Option<String>,
+    /// The shared object with a policy in C
+    #[arg(long, value_name = "FILE", requires = "symbol", conflicts_with_all = ["krate", "builtin"])]
+    library: Option<PathBuf>,
+    /// The function of the shared object that makes the policy
+    #[arg(long, value_name = "NAME", requires = "library")]
+    symbol: Option<String>,
     /// Check a shipped policy
     #[arg(long, value_name = "NAME", conflicts_with = "krate")]
     builtin: Option<Builtin>,
@@ -99,6 +109,9 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    if let Some(ending) = library::harness_of_library() {
+        return ending;
+    }
     punctual_terminal::run(execute, |args| args.json)
 }
 
@@ -109,6 +122,18 @@ fn execute(args: &Args) -> Ended {
         threads: usize::from(args.threads),
         seed: args.seed,
     };
+    if let (Some(path), Some(symbol)) = (&args.library, &args.symbol) {
+        let library = Library {
+            path: path.clone(),
+            symbol: symbol.clone(),
+            claims: library::claims_in_words(args.claims.as_deref())?,
+            patience: Duration::from_nanos(args.patience.as_ns()),
+        };
+        let interrupt = Interrupt::listen()?;
+        let limit = Limit::new(Duration::from_nanos(args.within.as_ns()), interrupt);
+        let answer = library::check(&library, &options, &limit)?;
+        return print(args, symbol, &answer);
+    }
     let (name, answer) = match (&args.builtin, &args.krate, &args.policy) {
         (Some(builtin), _, _) => {
             let claims = args.claims.as_deref().map(words).transpose()?;
@@ -132,7 +157,7 @@ fn execute(args: &Args) -> Ended {
         }
         _ => {
             return Err(Failure::input(
-                "name a policy: --builtin, or --crate and --policy",
+                "name a policy: --builtin, --library and --symbol, or --crate and --policy",
             ));
         }
     };

@@ -44,22 +44,33 @@ pub(super) fn check(
 ) -> Result<Answer, Failure> {
     let temporary = tempfile::tempdir().map_err(no_folder)?;
     let built = build(subject, policy, offline, limit, &temporary)?;
-    let answer = temporary.path().join("answer.json");
-    let mut command = std::process::Command::new(&built);
+    let command = std::process::Command::new(&built);
+    let told = (options, policy.patience);
+    judge(command, policy.path.as_str(), told, temporary.path(), limit)
+}
+
+/// Runs a harness in a folder of its own, and reads what it found.
+pub(super) fn judge(
+    mut command: std::process::Command,
+    path: &str,
+    (options, patience): (&Options, Duration),
+    folder: &Path,
+    limit: &Limit,
+) -> Result<Answer, Failure> {
+    let answer = folder.join("answer.json");
     command
         .arg(
             serde_json::to_string(options)
                 .map_err(io::Error::other)
                 .map_err(no_folder)?,
         )
-        .arg(policy.patience.as_millis().max(1).to_string())
+        .arg(patience.as_millis().max(1).to_string())
         .arg(&answer)
-        .current_dir(temporary.path())
+        .current_dir(folder)
         // Whatever the policy prints is a remark of it.
         .stdout(io::stderr());
     let status = limit.run(&mut command, "checking the policy")?;
     let text = fs::read_to_string(&answer).map_err(|_| {
-        let path = &policy.path;
         Failure::run(format!(
             "the check of `{path}` ended without a finding: {status}"
         ))
@@ -282,7 +293,7 @@ fn explain(errors: &[Error], remarks: &str, subject: &Subject, policy: &Policy) 
     }
 }
 
-fn no_folder(error: io::Error) -> Failure {
+pub(super) fn no_folder(error: io::Error) -> Failure {
     Failure::run(format!(
         "cannot write the program that checks the policy: {error}"
     ))

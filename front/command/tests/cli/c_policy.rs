@@ -1,0 +1,159 @@
+//! Policies in C: flown in virtual time and live, lawful ones and others.
+
+use std::process::Command;
+
+use crate::common::{Folder, code, json, output, stdout};
+
+const SYSTEM: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "fixed-priority"
+[scheduler.guest]
+on = "cpu.c"
+policy = "edf"
+priority = 9
+server = { kind = "deferrable", budget = "8ms", period = "20ms" }
+trust = "own-time"
+code = { library = "libmine.so", symbol = "SYMBOL" }
+fallback = { policy = "edf", after = 3 }
+[task.a]
+class = "periodic"
+on = "scheduler.guest"
+period = "40ms"
+wcet = "2ms"
+[task.rest]
+class = "periodic"
+on = "cpu.c"
+period = "40ms"
+wcet = "6ms"
+priority = 1
+[run]
+for = "400ms"
+"#;
+
+/// Policies that do not decide, each in its way; and one that cannot be made.
+const OTHERS: &str = r#"
+#include <punctual_policy.h>
+
+static void wake(void *p, uint32_t t, const punctual_attributes *a) { (void)p; (void)t; (void)a; }
+static void block(void *p, uint32_t t) { (void)p; (void)t; }
+
+static punctual_pick answer(int64_t thread)
+{
+    punctual_pick pick = {.thread = thread, .until_ns = UINT64_MAX};
+    return pick;
+}
+
+static volatile int forever = 1;
+
+static punctual_pick loops(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    while (forever) {}
+    return answer(-1);
+}
+
+static punctual_pick lies(void *p, uint64_t now) { (void)p; (void)now; return answer(1); }
+static punctual_pick silent(void *p, uint64_t now) { (void)p; (void)now; return answer(-1); }
+
+static int fill(punctual_policy *table, punctual_pick (*pick)(void *, uint64_t))
+{
+    table->size = sizeof *table;
+    table->wake = wake;
+    table->block = block;
+    table->pick = pick;
+    return 0;
+}
+
+int make_loops(uint32_t n, punctual_policy *table) { (void)n; return fill(table, loops); }
+int make_lies(uint32_t n, punctual_policy *table) { (void)n; return fill(table, lies); }
+int make_silent(uint32_t n, punctual_policy *table) { (void)n; return fill(table, silent); }
+int make_small(uint32_t n, punctual_policy *table)
+{
+    (void)n;
+    table->size = 8;
+    return 0;
+}
+"#;
+
+/// `libmine.so` in a folder, of this source.
+fn build(folder: &Folder, source: &str) {
+    let source = folder.write("mine.c", source);
+    let mut cc = Command::new("cc");
+    let _ = cc.args([
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+    ]);
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/capi/include");
+    let _ = cc.args(["-I", include, "-o", &folder.path("libmine.so"), &source]);
+    assert!(cc.status().expect("cc starts").success());
+}
+
+/// The report of a run of this policy.
+fn fly(folder: &Folder, symbol: &str, command: &[&str]) -> serde_json::Value {
+    let file = folder.write("mine.toml", &SYSTEM.replace("SYMBOL", symbol));
+    let done = output(&[&command[..1], &[file.as_str(), "--json"], &command[1..]].concat());
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(code(&done) <= 1, "{}{said}", stdout(&done));
+    json(&done)
+}
+
+#[test]
+fn the_example_decides_as_the_policy_that_it_claims_to_be() {
+    let folder = Folder::new("c-policy");
+    build(&folder, include_str!("../../../../examples/c/policy.c"));
+    let virtually = fly(&folder, "earliest_deadline", &["sim"]);
+    assert_eq!(virtually["verdict"], "met");
+    let live = fly(&folder, "earliest_deadline", &["run", "--force"]);
+    for report in [virtually, live] {
+        let guest = &report["schedulers"][0];
+        assert!(guest["decisions"].as_u64() >= Some(9), "{guest}");
+        assert_eq!(guest["refused"], 0);
+        assert!(guest.get("fell_back").is_none(), "{guest}");
+        assert_eq!(report["tasks"][0]["jobs"], 10);
+    }
+}
+
+#[test]
+fn one_that_lies_or_is_silent_costs_itself_alone_and_live_also_one_that_loops() {
+    let folder = Folder::new("c-policy-others");
+    build(&folder, OTHERS);
+    for symbol in ["make_lies", "make_silent"] {
+        let report = fly(&folder, symbol, &["sim"]);
+        let fell = &report["schedulers"][0]["fell_back"];
+        assert_eq!(fell["at_ns"], 60_000_000, "{symbol}: {fell}");
+        assert_eq!(report["tasks"][1]["misses"], 0, "{symbol}");
+    }
+    for symbol in ["make_loops", "make_lies", "make_silent"] {
+        let report = fly(&folder, symbol, &["run", "--force"]);
+        let fell = &report["schedulers"][0]["fell_back"];
+        assert_eq!(fell["cause"], "unanswered", "{symbol}: {fell}");
+        assert_eq!(fell["policy"], "edf");
+        // The tasks of the others and of its own had all their jobs.
+        assert_eq!(report["tasks"][1]["jobs"], 10, "{symbol}");
+        assert_eq!(report["tasks"][0]["jobs"], 10, "{symbol}");
+    }
+}
+
+#[test]
+fn code_that_cannot_be_had_or_would_be_inside_the_core_is_named_with_its_place() {
+    let folder = Folder::new("c-policy-mistakes");
+    build(&folder, OTHERS);
+    for (symbol, reason) in [
+        ("nothing", "has no function `nothing`"),
+        ("make_small", "its table has 8 bytes"),
+    ] {
+        let file = folder.write("mine.toml", &SYSTEM.replace("SYMBOL", symbol));
+        let done = output(&["sim", &file]);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(code(&done), 2, "{said}");
+        assert!(said.contains(reason) && said.contains("code ="), "{said}");
+    }
+    let inline = SYSTEM.replace("own-time", "inline");
+    let file = folder.write("inline.toml", &inline);
+    let done = output(&["check", &file]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(code(&done), 2, "{said}");
+    assert!(said.contains("stands everything still"), "{said}");
+}
