@@ -37,16 +37,13 @@ use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
 pub use fast::FastOutcome;
+pub use replace::MAX_PLACES_PER_ENTRY;
 pub use setup::ConfigError;
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
 /// Bounds the length of an entry. The analysis counts one timer entry per instant, and a sixteenth
 /// for each release that falls on one of another task: four times what it may be of an entry.
 pub const MAX_RELEASES_PER_ENTRY: usize = 64;
-
-/// Most places of which a policy that comes is told in one entry; the rest is told in the next,
-/// which is armed at once.
-pub const MAX_PLACES_PER_ENTRY: usize = 64;
 
 /// The scheduler of one CPU, specialised for the policy that orders it.
 ///

@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::record::{Iter, Record, RecordedEntry};
 use crate::text::line;
 
-/// What was compared.
+/// The counts of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReplayStats {
     /// Events fed.

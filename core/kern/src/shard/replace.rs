@@ -6,10 +6,14 @@
 use punctual_model::{PolicyKind, Span};
 use punctual_order::{Member, NodeId, Policy, Refusal};
 
-use super::{ConfigError, MAX_PLACES_PER_ENTRY, Shard};
+use super::{ConfigError, Shard};
 use crate::effective::WaitOrder;
 use crate::thread::State;
 use crate::trace::{Sink, TraceEvent};
+
+/// Most places of which a policy that comes is told in one entry; the rest is told in the next,
+/// which is armed at once.
+pub const MAX_PLACES_PER_ENTRY: usize = 64;
 
 impl<P: Policy> Shard<P> {
     /// A scheduler that decides on its own supply has its policy here for when it does not: when it

@@ -34,9 +34,9 @@ impl std::error::Error for ForeignError {}
 /// The body that calls `symbol` of the shared object at `path` once per job. The object stays
 /// loaded for the rest of the process: its threads or exit handlers may live on.
 ///
-/// What the function does is outside of Rust's guarantees: it must have the form above, and share
-/// data with other tasks only where precedence or atomics order the accesses. Whoever names a
-/// shared object in a system file vouches for that, as whoever starts a program does.
+/// The function is outside of Rust's guarantees: it must have the form above, and share data with
+/// other tasks only where precedence or atomics order the accesses. The one who names a shared
+/// object in a system file vouches for that, as for a program that is started.
 ///
 /// # Errors
 /// When the object cannot be loaded or has no such symbol.
