@@ -279,7 +279,9 @@ impl State {
             let _ = self.owners.remove(place);
             let _ = self.system.tasks.remove(place);
         }
-        self.loans.retain(|loan| loan.ends > now);
+        while let Some(place) = (0..self.loans.len()).find(|place| self.is_loan_over(*place, now)) {
+            let _ = self.loans.remove(place);
+        }
         self.forget_branches(now);
     }
 

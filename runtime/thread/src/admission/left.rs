@@ -32,6 +32,14 @@ impl State {
         until.is_some_and(|at| at <= now && self.is_quiet(above, at, now))
     }
 
+    /// Whether a loan counts no more.
+    pub(super) fn is_loan_over(&self, place: usize, now: Instant<Ns>) -> bool {
+        let loan = self.loans[place];
+        let borrower = self.place_of(loan.to).ok().flatten();
+        let above = borrower.and_then(|borrower| self.parent(borrower));
+        loan.ends <= now && self.is_quiet(above, loan.ends, now)
+    }
+
     /// Whether no window of work of before `left` can go on at `now` where `home` belongs.
     fn is_quiet(&self, home: Option<SchedulerId>, left: Instant<Ns>, now: Instant<Ns>) -> bool {
         if self.decides_by_bandwidth() {

@@ -24,9 +24,9 @@ const NEVER: Span<Ns> = Span::from_ms(3_600_000);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loan {
     from: NodeId,
-    to: NodeId,
+    pub(super) to: NodeId,
     pub(super) work: Work<Ns>,
-    /// From when on it does not count any more: the end of the lender's next period at the latest.
+    /// It is over: the end of the lender's next period at the latest.
     pub(super) ends: Instant<Ns>,
 }
 
