@@ -195,6 +195,18 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
     Ok(terms)
 }
 
+impl Admitted {
+    /// Refuses a run of what is not admitted here, changes included, unless it is forced.
+    fn must_be(&self, forced: bool) -> Result<(), Error> {
+        let refused = self.changes.iter().find(|t| t.when == When::Never);
+        match (forced, self.machine.admitted, refused) {
+            (true, ..) | (false, true, None) => Ok(()),
+            (false, false, _) => Err(Error::Refused(Box::new(self.machine.clone()))),
+            (false, true, Some(change)) => Err(Error::ChangeRefused(Box::new(change.clone()))),
+        }
+    }
+}
+
 /// Runs a system on this machine, under real-time priority if that is permitted, else labelled
 /// best-effort. Refuses what is not admitted here, unless forced.
 ///
@@ -214,13 +226,7 @@ pub fn run(
     options.policies.check(system)?;
     let given = options.terms.as_ref();
     let admitted = admit_sampled(system, given.map(|given| &given.machine), options.sample)?;
-    if !admitted.machine.admitted && !options.force {
-        return Err(Error::Refused(Box::new(admitted.machine)));
-    }
-    let refused = admitted.changes.iter().find(|t| t.when == When::Never);
-    if let Some(refused) = refused.filter(|_| !options.force) {
-        return Err(Error::ChangeRefused(Box::new(refused.clone())));
-    }
+    admitted.must_be(options.force)?;
     let of_file = promises(system, &admitted.file, &crate::admit_changes(system)?);
     let of_machine = promises(system, &admitted.machine, &admitted.changes);
     // Also when forced: each CPU would keep its own users apart, and nobody the others.
@@ -248,9 +254,8 @@ pub fn run(
     let mut programs = Programs::new();
     let times = (duration, seed);
     let mut cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
-    for (cpu, plan) in cpus.iter_mut().zip(plans) {
-        cpu.plan = plan;
-    }
+    let with_plan = |(cpu, plan): (&mut LinuxInput, Plan)| cpu.plan = plan;
+    cpus.iter_mut().zip(plans).for_each(with_plan);
     let record = options.record.as_ref();
     let stream = record.map(|file| {
         let mut head = log.clone();

@@ -11,8 +11,8 @@
 //! below makes it safe from some instant on; the first that applies counts:
 //! 1. *Tasks or schedulers join*: at once, when the system after the change is admitted together
 //!    with all that may still have an effect. The tests hold for first arrivals at any instant.
-//! 2. *Tasks or schedulers leave*: jobs are completed; others only gain. Their use of the CPU counts
-//!    on until the CPU has been idle.
+//! 2. *Tasks or schedulers leave*: jobs are completed; others only gain. Their use of the CPU
+//!    counts on until it has been idle.
 //! 3. *One constraint covers the other* (no more work, no more often, no earlier deadline, no other
 //!    priority): old and new jobs together are legal jobs of the larger one. At zero lag.
 //! 4. *Bandwidth decides*: a CPU under EDF whose deadlines are no earlier than the periods, without

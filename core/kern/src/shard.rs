@@ -204,8 +204,7 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// Whether a thread has no job whose guarantee is not settled yet, and none that waits: what
-    /// nothing is promised to is always quiet. O(1).
+    /// Whether no guarantee of a job of this thread is open; background work is always quiet. O(1).
     pub fn is_quiet(&self, thread: ThreadId) -> bool {
         let Ok(t) = self.thread(thread) else {
             return true;

@@ -119,17 +119,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             };
             return refuse(start, &verdict, flags, with);
         }
-        Err(Error::ChangeRefused(transition)) => {
-            output::remark(format!(
-                "not run: a change is refused here: {} (`punctual check` says more; --force runs \
-                 without it)",
-                transition.ground
-            ));
-            let Transition {
-                system, verdict, ..
-            } = *transition;
-            return refuse(&system, &verdict, flags, "");
-        }
+        Err(Error::ChangeRefused(change)) => return refuse_change(&change, flags),
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
     let report = outcome::judge(&log, &interrupt);
@@ -149,6 +139,15 @@ fn remark_sample(asked: Span<Ns>) {
             "remark: looks every {us}us, which is as near to --sample as it can be"
         ));
     }
+}
+
+/// One of the file's changes is refused here: why the system after it is, and nothing runs.
+fn refuse_change(change: &Transition, flags: &Flags) -> Ended {
+    output::remark(format!(
+        "not run: a change is refused here: {} (`punctual check` says more; --force runs without it)",
+        change.ground
+    ));
+    refuse(&change.system, &change.verdict, flags, "")
 }
 
 /// The same explanation as of `check`, and nothing runs.

@@ -151,13 +151,8 @@ impl Reader {
             } => Act::Lock(resource, mode, span(until)),
             Event::Unlock { resource } => Act::Unlock(resource),
             Event::BlockOn { .. } | Event::HandOver { .. } => return Err(entangled()),
-            event @ (Event::Change { .. } | Event::Manage { .. }) if self.plan.is_some() => {
-                self.plan.get_or_insert_default().push(Planned {
-                    change: 0,
-                    at: now,
-                    quiet: Vec::new(),
-                    events: vec![event],
-                });
+            Event::Change { .. } | Event::Manage { .. } if self.plan.is_some() => {
+                self.changed(now, event);
                 return Ok(());
             }
             _ => {
@@ -182,6 +177,16 @@ impl Reader {
         }
         self.act = Some((thread, act));
         Ok(())
+    }
+
+    /// A change that the system declares.
+    fn changed(&mut self, now: Instant, event: Event) {
+        self.plan.get_or_insert_default().push(Planned {
+            change: 0,
+            at: now,
+            quiet: Vec::new(),
+            events: vec![event],
+        });
     }
 
     /// Divides the interval since the last entry between execution and gaps.

@@ -1,8 +1,8 @@
 //! Everything that may still have an effect: tasks and schedulers since the CPU was idle
 //!
 //! A life is what one name stands for without a break. Its versions are the constraints and homes
-//! that it has had; one that covers another stands for both. A task that goes and comes again has two
-//! lives, for nothing keeps the jobs of one apart from those of the other.
+//! that it has had; one that covers another stands for both. A task that goes and comes again has
+//! two lives, for nothing keeps the jobs of one apart from those of the other.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -8,11 +8,11 @@ use crate::shape::{Key, Keys, key, keys};
 pub(super) static CHANGE: Keys = keys! {
     /// Not before this instant of the run. The analysis says what it waits for beyond that.
     "at": Duration, "2s", needed;
-    /// Parts that come, on their declared terms: "task.NAME" or "scheduler.NAME". Until its first start
-    /// a part is not there.
+    /// Parts that come, on their declared terms: "task.NAME" or "scheduler.NAME". Until its first
+    /// start a part is not there.
     "start": List(&Text), ["task.name"];
-    /// Parts that go. A task completes the jobs that it has; a scheduler must have nothing in its care
-    /// any more.
+    /// Parts that go. A task completes the jobs that it has; a scheduler must have nothing in its
+    /// care any more.
     "stop": List(&Text), ["task.name"];
     /// Tasks that another scheduler of their CPU orders from then on.
     "move": List(&Table(&MOVE)), [{ task = "name", to = "scheduler.name" }];
