@@ -13,8 +13,8 @@ use punctual_linux::{
     ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, ThreadInput,
 };
 use punctual_model::{
-    ArrivalTimes, Class, Constraint, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task,
-    ThreadId, Ticks, Work,
+    ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
+    ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -236,7 +236,12 @@ pub fn run(
     let frequency = punctual_linux::clock_rate().frequency;
     let mut tables = Tables::new(system, frequency);
     tables.set_duration(system, duration);
-    fund_overheads(&mut tables, system, &admitted.terms);
+    let here = System {
+        machine: admitted.terms.clone(),
+        ..system.clone()
+    };
+    let funding = punctual_analysis::funding(&here)?;
+    tables.fund(system, &funding);
     let mut header = Header {
         source: options.source.clone(),
         machine: options.fingerprint.clone(),
@@ -247,7 +252,7 @@ pub fn run(
     header.machine.extend(term_facts(&admitted, given));
     let mut log = Log::new(header, system, tables.clone());
     let (mut plans, changes) = prepare(system, &tables, duration, &admitted.changes);
-    fund_changes(&mut plans, &tables, system, &admitted.terms);
+    fund_changes(&mut plans, &tables, system, &funding);
     log.changes = changes;
 
     // Whatever happens from here on, they are ended when this goes out of scope.
@@ -312,22 +317,8 @@ fn hosts(system: &System) -> Result<Vec<u32>, Error> {
     system.cpus.iter().map(host).collect()
 }
 
-/// A job is charged what the scheduler costs on its behalf: its budget covers that too.
-fn fund_overheads(tables: &mut Tables, system: &System, terms: &Machine) {
-    let each = terms.stretch().ticks_up(tables.frequency);
-    for declared in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
-        // A section is charged what the scheduler costs inside it.
-        let length = &mut declared.1.length;
-        *length = length.saturating_add(each);
-    }
-    for (id, constraint) in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
-        *constraint = funded(*constraint, &system.tasks[id.index()], each);
-    }
-}
-
-/// The same of the constraints that come later.
-fn fund_changes(plans: &mut [Plan], tables: &Tables, system: &System, terms: &Machine) {
-    let each = terms.stretch().ticks_up(tables.frequency);
+/// Funds the constraints that come later, as those of the start are.
+fn fund_changes(plans: &mut [Plan], tables: &Tables, system: &System, funding: &Funding) {
     for (plan, cpu) in plans.iter_mut().zip(&tables.cpus) {
         for event in plan
             .steps_mut()
@@ -337,22 +328,9 @@ fn fund_changes(plans: &mut [Plan], tables: &Tables, system: &System, terms: &Ma
             if let Event::Change { thread, constraint } = event
                 && let Some((id, _)) = cpu.threads.get(thread.index())
             {
-                *constraint = funded(*constraint, &system.tasks[id.index()], each);
+                *constraint = tables.funded(*constraint, (*id, system), funding);
             }
         }
-    }
-}
-
-/// Once at the start of the job, and again after each suspension and each lock that may have to
-/// wait, as the analysis counts it.
-fn funded(constraint: Constraint, task: &Task, each: Work<Ticks>) -> Constraint {
-    let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
-    let costs = each.saturating_mul(starts);
-    match constraint.class.budget() {
-        Some(budget) if task.class.runs_per_job() => {
-            constraint.with_budget(budget.saturating_add(costs))
-        }
-        _ => constraint,
     }
 }
 
@@ -546,7 +524,7 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
             ("terms".to_string(), format!("from {from}")),
             fact("switch", machine.switch.as_ns(), ""),
             fact("timer entry", machine.timer.as_ns(), ""),
-            fact("timer entry for a budget", machine.budget_timer.as_ns(), ""),
+            fact("timer set anew", machine.budget_timer.as_ns(), ""),
             fact("preemption", machine.preemption.as_ns(), ""),
         ];
         facts.extend(machine.reserves.iter().map(|reserve| {
@@ -560,7 +538,7 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
         return facts;
     };
     let measured = |n: usize| format!(" (p90 of the quietest quarter of {n} samples)");
-    let [switches, timers, preemptions] = overheads.samples;
+    let [switches, timers, preemptions, anew] = overheads.samples;
     vec![
         ("terms".to_string(), "measured before the run".to_string()),
         fact("switch", overheads.switch_ns, &measured(switches)),
@@ -570,5 +548,6 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
             overheads.preemption_ns,
             &measured(preemptions),
         ),
+        fact("timer set anew", overheads.anew_ns, &measured(anew)),
     ]
 }

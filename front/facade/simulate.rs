@@ -84,6 +84,9 @@ fn run_virtually(
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    if let Some(funding) = &options.faults.funding {
+        tables.fund(system, funding);
+    }
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
     let steps = steps(system, workloads)?;

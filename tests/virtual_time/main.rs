@@ -9,6 +9,7 @@ mod composability;
 mod examples;
 mod excuses;
 mod live_tree;
+mod overrun_costs;
 mod overrun_locks;
 mod own_time;
 mod soundness;

@@ -322,11 +322,11 @@ fn two_admitted_systems_do_not_make_an_admitted_change() {
 #[test]
 fn bandwidth_decides_only_where_the_machine_takes_nothing() {
     let tasks = vec![
-        periodic("changes", (2, 10, 10), 1),
-        periodic("stays", (3, 10, 10), 1),
+        periodic("changes", (20, 100, 100), 1),
+        periodic("stays", (30, 100, 100), 1),
     ];
     let free = system(PolicyKind::EarliestDeadlineFirst, tasks);
-    let change = Change::Replace(TaskId(0), periodic("changes", (4, 12, 12), 1));
+    let change = Change::Replace(TaskId(0), periodic("changes", (40, 120, 120), 1));
     let by_bandwidth = |system: &System| {
         let ground = admit_transition(system, &change).unwrap().ground;
         ground.contains("bandwidth")

@@ -100,7 +100,10 @@ fn entity(
     Ok(Entity {
         who: Who::Task(id),
         kept: Span::ZERO,
-        requests: RequestBound::of_jobs(separation, cost.total()?, jitter),
+        requests: RequestBound {
+            once: together::overrun(system, task),
+            ..RequestBound::of_jobs(separation, cost.total()?, jitter)
+        },
         deadline,
         priority: task.priority.number(),
         section,

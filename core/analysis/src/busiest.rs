@@ -120,11 +120,11 @@ fn stream_of(system: &System, (task, is_behind): (&Task, bool)) -> Checked<Optio
         _ => Span::ZERO,
     };
     let jitter = in_range(task.jitter.checked_add(carried), "the busiest window")?;
-    Ok(Some(RequestBound::of_jobs(
-        task.class.min_separation(),
-        cost,
-        jitter,
-    )))
+    let jobs = RequestBound::of_jobs(task.class.min_separation(), cost, jitter);
+    Ok(Some(RequestBound {
+        once: together::overrun(system, task),
+        ..jobs
+    }))
 }
 
 #[cfg(test)]
@@ -167,15 +167,16 @@ mod tests {
         assert_eq!(of(&both, 31), 13);
         // Each job pays a timer entry and two switches.
         both.machine.timer = Work::from_ns(1);
-        assert_eq!(of(&both, 30), 12 + 5);
+        // Each task may overrun once, by a grace of two and an entry, and one has begun.
+        assert_eq!(of(&both, 300), 120 + 50 + 9);
         both.machine.switch = Work::from_ns(1);
-        assert_eq!(of(&both, 30), 12 + 5 + 10);
+        assert_eq!(of(&both, 300), 120 + 50 + 9 + 100);
         both.machine.reserves.push(punctual_model::Reserve {
             name: "r".into(),
             budget: Work::from_ns(1),
             period: Span::from_ns(30),
         });
-        assert_eq!(of(&both, 30), 28);
+        assert_eq!(of(&both, 300), 289);
         assert_eq!(
             busiest(&both, CpuId(1), Span::from_ns(30)),
             Ok(Work::from_ns(1))

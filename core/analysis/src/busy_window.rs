@@ -394,7 +394,7 @@ impl Query<'_> {
         if busy > next || !self.interfering.iter().any(ordered) {
             return Ok(busy <= next);
         }
-        let own = self.own.requests.work_of(self.own_jobs(offset))?;
+        let own = self.own.requests.cost_of(self.own_jobs(offset))?;
         let blocking = self.blocking(offset)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
@@ -422,7 +422,7 @@ impl Query<'_> {
     ) -> Checked<Option<(Worst, Span)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocking(offset)?;
-        let own = self.own.requests.work_of(jobs)?;
+        let own = self.own.requests.cost_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
         let busy = least_fixed_point(self.time(phase, fixed)?.max(known), Span::MAX, |t| {

@@ -3,7 +3,7 @@
 //! # Assumptions
 //! 1. Arrivals of one stream are at least `separation` apart; a release follows its arrival by at
 //!    most `jitter`, in the order of arrivals.
-//! 2. No job needs more than `cost`.
+//! 2. No job needs more than `cost`, and all jobs of a window together no more than `once` beyond.
 //! 3. A *fluid* stream never requests more than `cost` at once and cost/separation in the long run,
 //!    in any portions. A constant-bandwidth server that wakes up with part of its budget left keeps
 //!    it when it is less than its share until its deadline, and then gets the next in full.
@@ -29,6 +29,8 @@ pub(crate) struct RequestBound {
     pub(crate) jitter: Span,
     /// In any portions at this rate, instead of whole jobs.
     pub(crate) is_fluid: bool,
+    /// Its jobs may take so much beyond that in any window in which there are some.
+    pub(crate) once: Work,
 }
 
 impl RequestBound {
@@ -39,6 +41,7 @@ impl RequestBound {
             cost,
             jitter,
             is_fluid: false,
+            once: Work::ZERO,
         }
     }
 
@@ -61,8 +64,14 @@ impl RequestBound {
         self.work_of(self.releases(window)?)
     }
 
-    /// The work of this many jobs. O(1).
+    /// The most work of this many jobs, that beyond their cost included. O(1).
     pub(crate) fn work_of(&self, jobs: u64) -> Checked<Work> {
+        let once = if jobs > 0 { self.once } else { Work::ZERO };
+        in_range(self.cost_of(jobs)?.checked_add(once), WHAT)
+    }
+
+    /// The cost of this many jobs. O(1).
+    pub(crate) fn cost_of(&self, jobs: u64) -> Checked<Work> {
         in_range(self.cost.checked_mul(jobs), WHAT)
     }
 
@@ -163,6 +172,7 @@ mod tests {
                 cost: work(2),
                 jitter: span(j),
                 is_fluid: false,
+                once: Work::ZERO,
             };
             for window in 0..60_u64 {
                 // Arrivals at -J, -J+T, ...; each released as late as it may, but not before 0.
@@ -199,6 +209,7 @@ mod tests {
             cost: work(3),
             jitter: Span::ZERO,
             is_fluid: false,
+            once: Work::ZERO,
         };
         assert_eq!(requests.request_bound(Span::ZERO), Ok(Work::ZERO));
         assert_eq!(requests.request_bound(Span::MAX), Ok(work(3)));

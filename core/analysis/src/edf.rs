@@ -297,6 +297,7 @@ fn linear_horizon(node: &Node) -> Option<Span> {
             constant += cost;
             return Some(());
         };
+        constant += u128::from(requests.once.as_ns());
         utilization += (cost * ONE).div_ceil(t);
         let lead = u128::try_from(lead.max(0)).ok()?;
         constant = constant.checked_add(cost.checked_mul(lead)?.div_ceil(t))?;

@@ -71,7 +71,10 @@ pub(crate) fn terms(system: &System, node: &Node, place: usize, w: &Worst) -> Ch
             push(what, 1, interferer.work(w.reach, w.offset)?);
         } else {
             let jobs = interferer.jobs(w.reach, w.offset)?;
-            push(what, jobs, interferer.entity.requests.cost);
+            let requests = &interferer.entity.requests;
+            let beyond = format!("overruns of {what}");
+            push(what, jobs, requests.cost);
+            push(beyond, jobs.min(1), requests.once);
         }
     }
     if let Some(blocker) = query.blocker(w.offset) {

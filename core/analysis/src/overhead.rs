@@ -12,7 +12,7 @@
 //! 3. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
 //!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
 //!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again,
-//!    with the timer entries of its wake-up and of the budget before. It may meet one
+//!    with the timer entries of its wake-up and of the budget that it left behind. It may meet one
 //!    non-preemptive section of another task, and its server may have lost what was left of two
 //!    budgets.
 //!
@@ -60,10 +60,9 @@ pub(crate) fn cost(
         _ => (resumes + 1, 0),
     };
     // The entries of the release and its budget are reserved by themselves; those of resumes and
-    // turns are here. Before each resume a timer for the budget may be left behind, too.
-    let turns = machine.timer.checked_mul(timers);
-    let again = machine.timer.checked_add(machine.budget_timer);
-    let timers = turns.and_then(|turns| turns.checked_add(again?.checked_mul(resumes)?));
+    // turns are here. Before each resume a timer for the budget may be left behind, which fires.
+    let entries = resumes.checked_mul(2).and_then(|r| r.checked_add(timers));
+    let timers = entries.and_then(|entries| machine.timer.checked_mul(entries));
     let spared = match is_behind {
         true => in_range(preemption(machine), "overheads")?,
         false => Work::ZERO,

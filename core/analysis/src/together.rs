@@ -5,56 +5,94 @@
 //!    task all of whose releases fall on those of its leader ([`System::leaders`]) pays a share in
 //!    the leader's entry instead. The leader's entries stand for its instants, whether it is
 //!    released at them or not: a task that leaves, is late or is throttled spares no entry.
-//! 2. Each job pays one entry more for the end of its budget: the timer that was armed for it may
-//!    fire when the job is done.
+//! 2. Each job pays for the timer of its budget, which is set anew when the job is done. A
+//!    reservation may leave its timer behind, and pays a whole entry. (So does each suspension: see
+//!    `overhead`.)
 //! 3. Where the leader is more urgent, the other's release preempts nobody: at that instant the
 //!    leader, or work that goes before it, is to run. The leader's job pays for the preemption, and
 //!    each bound that counts the other counts the leader. That holds as long as both are ready
 //!    when they are released, so neither may wait for a predecessor, and they share a node.
+//! 4. A job executes no more than its budget holds: the costs that are counted for it, and a grace.
+//!    Its thread owes that to its next allotment, as it does for being stopped ([`Funding`]). So each task takes
+//!    both once in a busy window: with its own urgency, below other schedulers above all. Of those
+//!    that are less urgent one may have begun before the window: this is counted above all, too.
+//!
+//! [`Funding`]: punctual_model::Funding
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, System, Task, TaskId};
+use punctual_model::{Class, CpuId, Funding, Machine, PolicyKind, System, Task, TaskId};
 
 use crate::demand::RequestBound;
 use crate::entity::Reserved;
 use crate::error::Checked;
 use crate::lookup::{node_of, policy_of, task_name, tasks};
-use crate::units::Work;
+use crate::units::{Span, Work};
 use crate::verdict::TaskVerdict;
 
-/// The timer entries that the tasks of a CPU cause. O(tasks · leaders).
+/// The timer entries that the tasks of a CPU cause, and what stopping their jobs takes.
+/// O(tasks · leaders).
 pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
     let machine = &system.machine;
     let mut reserved = Vec::new();
-    if machine.timer.is_zero() && machine.budget_timer.is_zero() {
+    if is_free(machine) {
         return reserved;
     }
-    let mut push = |task: &Task, name, cost: Work| {
+    let mut push = |name: String, cost: Work, separation, jitter| {
         if !cost.is_zero() {
-            let requests = RequestBound::of_jobs(task.class.min_separation(), cost, task.jitter);
+            let requests = RequestBound::of_jobs(separation, cost, jitter);
             reserved.push(Reserved::of_machine(name, requests));
         }
     };
-    let leaders = system.leaders();
-    for ((_, task), leader) in tasks(system).zip(leaders) {
+    let overrun = machine.funding(Vec::new()).overrun();
+    for ((_, task), leader) in tasks(system).zip(system.leaders()) {
         if task.cpu != cpu || !task.class.is_real_time() {
             continue;
         }
-        let own = &task.name;
-        match leader {
-            None => push(task, format!("timer entry of {own}"), machine.timer),
+        let (own, separation) = (&task.name, task.class.min_separation());
+        let (name, cost) = match leader {
+            None => (format!("timer entry of {own}"), machine.timer),
             Some(leader) => {
                 let leader = task_name(system, leader);
                 let name = format!("share of {own} in the timer entry of {leader}");
-                push(task, name, machine.release_in_entry());
+                (name, machine.release_in_entry())
             }
+        };
+        push(name, cost, separation, task.jitter);
+        let cost = match task.class {
+            Class::Reservation { .. } => machine.timer,
+            _ => machine.budget_timer,
+        };
+        let name = format!("timer for a budget of {own}");
+        push(name, cost, separation, task.jitter);
+        if task.class.runs_per_job() && task.scheduler.is_some() {
+            let name = format!("overruns of {own}");
+            push(name, overrun, None, Span::ZERO);
         }
-        let name = format!("timer entry for a budget of {own}");
-        push(task, name, machine.budget_timer);
+    }
+    let stoppable = |(_, task): (_, &Task)| task.cpu == cpu && task.class.runs_per_job();
+    if tasks(system).any(stoppable) {
+        let name = "an overrun that has begun".into();
+        push(name, overrun, None, Span::ZERO);
     }
     reserved
+}
+
+/// The time that jobs of a task of the CPU's own scheduler may take in a busy window beyond the
+/// costs that are counted for each.
+pub(crate) fn overrun(system: &System, task: &Task) -> Work {
+    match task.class.runs_per_job() && task.scheduler.is_none() {
+        true => system.machine.funding(Vec::new()).overrun(),
+        false => Work::ZERO,
+    }
+}
+
+/// Whether the machine takes nothing for itself but reserves, switches and caches.
+fn is_free(machine: &Machine) -> bool {
+    let costs = [machine.timer, machine.budget_timer, machine.preemption];
+    costs.iter().all(|cost| cost.is_zero())
 }
 
 /// By task: whether its releases preempt nobody, for a more urgent leader is released with them.
@@ -72,6 +110,24 @@ pub(crate) fn behind(system: &System) -> Checked<Vec<bool>> {
         });
     }
     Ok(behind)
+}
+
+/// The room that budgets of this system have beyond the work of jobs, on its machine.
+///
+/// # Errors
+/// [`AnalysisError::Invalid`](crate::AnalysisError::Invalid): references of the system that point
+/// at nothing.
+pub fn funding(system: &System) -> Checked<Funding> {
+    let machine = &system.machine;
+    let stretch = |is_behind| match is_behind {
+        // Its release is counted within the entry of its leader.
+        true => machine
+            .switch
+            .saturating_add(machine.switch)
+            .saturating_add(machine.release_in_entry()),
+        false => machine.stretch(),
+    };
+    Ok(machine.funding(behind(system)?.into_iter().map(stretch).collect()))
 }
 
 /// Says of each task with a leader what that spares it.

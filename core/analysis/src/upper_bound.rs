@@ -44,9 +44,10 @@ struct Load {
 
 impl Load {
     fn of(requests: &RequestBound) -> Load {
-        let cost = u128::from(requests.cost.as_ns());
+        let each = u128::from(requests.cost.as_ns());
+        let cost = each + u128::from(requests.once.as_ns());
         let share = requests.separation.map_or(0, |t| {
-            (cost * WHOLE).div_ceil(u128::from(t.max(TICK).as_ns()))
+            (each * WHOLE).div_ceil(u128::from(t.max(TICK).as_ns()))
         });
         Load {
             share,

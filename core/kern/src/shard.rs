@@ -91,6 +91,8 @@ pub struct Shard<P> {
     last_promoted: Option<NodeId>,
     /// The scheduler that decides on its own supply since the last decision.
     deciding: Option<NodeId>,
+    /// Grace and cost of a stop, of the capacity.
+    costs: [Work; 2],
 }
 
 impl<P: Policy> Shard<P> {

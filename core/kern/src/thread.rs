@@ -138,6 +138,10 @@ pub(crate) struct Thread {
     // Budget. Allotments are counted from 1; `taken` <= `granted`.
     pub(crate) budget: Work,
     pub(crate) debt: Work,
+    /// The grace that jobs before have used, and the cost of stopping them.
+    pub(crate) owed: Work,
+    /// Its job has executed to the end of the budget.
+    pub(crate) has_drained: bool,
     /// A resource that it asked for and does not have yet. A thread that is ready tries it when it
     /// is chosen; one that is blocked waits for it, or until its section fits into the supply.
     pub(crate) request: Option<LockRequest>,
@@ -216,11 +220,31 @@ impl Thread {
         }
     }
 
-    /// It takes this one of its allotments, whole.
-    pub(crate) fn take_allotment(&mut self, allotment: u64) {
+    /// It takes this one of its allotments, for a job that begins or `goes_on`. A reservation takes
+    /// the whole. A job gets it less the debts of its thread: the grace that the one before used,
+    /// the cost of stopping it, and, if it goes on, its work beyond the budget.
+    pub(crate) fn take_allotment(&mut self, allotment: u64, grace: Work, goes_on: bool) {
+        let mut debt = Work::ZERO;
+        if self.constraint.class.runs_per_job() {
+            debt = self.owed;
+            if self.taken > 0 {
+                debt = debt.saturating_add(grace.saturating_sub(self.budget));
+            }
+            if goes_on {
+                debt = debt.saturating_add(self.debt);
+            }
+        }
         self.taken = allotment;
-        self.budget = self.constraint.class.budget().unwrap_or_default();
-        self.debt = Work::ZERO;
+        let full = self.constraint.class.budget().unwrap_or_default();
+        self.budget = full.saturating_sub(debt);
+        (self.debt, self.owed) = (Work::ZERO, debt.saturating_sub(full));
+    }
+
+    /// Its job is stopped. That costs so much if it has used up a budget, and did not find it so.
+    pub(crate) fn owe(&mut self, cost: Work) {
+        if core::mem::take(&mut self.has_drained) {
+            self.owed = self.owed.saturating_add(cost);
+        }
     }
 
     /// The number of its job.
@@ -270,9 +294,10 @@ impl Thread {
             job.received = job.received.saturating_add(executed);
         }
         if self.is_budgeted() {
-            if self.budget < executed {
+            if self.budget <= executed {
                 let owed = executed.saturating_sub(self.budget);
                 self.debt = self.debt.saturating_add(owed);
+                self.has_drained |= !self.budget.is_zero();
             }
             self.budget = self.budget.saturating_sub(executed);
         }

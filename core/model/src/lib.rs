@@ -43,7 +43,7 @@ pub use arrival::{ArrivalTimes, Arrivals};
 pub use change::{Change, Mistake, Step, Subject, Terms};
 pub use constraint::Constraint;
 pub use id::{CpuId, ResourceId, SchedulerId, TaskId, ThreadId};
-pub use machine::{Limits, Machine, Reserve, Share};
+pub use machine::{Funding, Limits, Machine, Reserve, Share};
 pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
 pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};

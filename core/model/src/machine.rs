@@ -1,6 +1,7 @@
 //! Time that the machine takes for itself: overheads, missing time, limits and reserves.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::time::{Ns, Span, Work};
 
@@ -35,8 +36,9 @@ pub struct Machine {
     /// One timer entry; each release pays one, on the CPU of its task, whatever runs there. A
     /// release that falls on one of another task pays [`Machine::release_in_entry`] instead.
     pub timer: Work<Ns>,
-    /// One timer entry for the end of a budget that was not used up; each job pays one, above all
-    /// tasks, and one more for each time it resumes.
+    /// The timer of a budget is set anew when a job is done; each job pays for it, above all.
+    /// A timer that is left behind fires: jobs that suspend themselves and reservations pay one
+    /// [`Machine::timer`] instead.
     pub budget_timer: Work<Ns>,
     /// One preemption by signal; each job causes at most one, and pays it.
     pub preemption: Work<Ns>,
@@ -48,7 +50,7 @@ pub struct Machine {
     pub limits: Limits,
     /// Supply set aside above all tasks: explicit servers with a budget and a period, e.g. the
     /// slices given back to Linux' fair server, or Nautilus' sporadic and aperiodic shares.
-    pub reserves: alloc::vec::Vec<Reserve>,
+    pub reserves: Vec<Reserve>,
 }
 
 impl Machine {
@@ -82,11 +84,41 @@ impl Machine {
     }
 
     /// The cost of one stretch of execution beyond its work: a switch in and one out, a preemption,
-    /// the caches to fill again, a timer entry, and the one for the end of a budget.
+    /// the caches to fill again.
     pub fn stretch(&self) -> Work<Ns> {
-        let timers = self.timer.saturating_add(self.budget_timer);
-        let parts = [self.switch, self.preemption, self.cache_delay, timers];
+        let parts = [self.switch, self.preemption, self.cache_delay];
         parts.into_iter().fold(self.switch, Work::saturating_add)
+    }
+
+    /// The room that budgets have beyond the work of jobs, where each stretch of execution of a task
+    /// is counted with these costs.
+    pub fn funding(&self, stretches: Vec<Work<Ns>>) -> Funding {
+        Funding {
+            stretches,
+            grace: self.timer.saturating_add(self.timer),
+            stop: self.timer.max(self.preemption),
+        }
+    }
+}
+
+/// The room that budgets have on a machine beyond the work of jobs, and the cost of stopping a job
+/// whose budget is used up.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Funding {
+    /// By task: the costs that are counted for each stretch of execution.
+    pub stretches: Vec<Work<Ns>>,
+    /// So much more a job may execute, for it may be charged with timer entries that it has not
+    /// caused: two. Its thread owes the part that it uses to its next allotment.
+    pub grace: Work<Ns>,
+    /// From the end of a budget to the next job's first instruction: a timer entry or a preemption.
+    /// The thread owes it, too.
+    pub stop: Work<Ns>,
+}
+
+impl Funding {
+    /// A task may take so much once, beyond the costs that are counted for its releases.
+    pub fn overrun(&self) -> Work<Ns> {
+        self.grace.saturating_add(self.stop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a shard and its tree reserve at construction.
 
-use punctual_model::Span;
+use punctual_model::{Span, Work};
 
 /// What a shard reserves at construction; nothing grows later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,11 @@ pub struct Capacity {
     pub background_turn: Span,
     /// Schedulers below the CPU's own policy at any one time.
     pub nodes: u16,
+    /// The last part of the budget of every job. A thread owes the part of it that a job uses to its
+    /// next allotment.
+    pub grace: Work,
+    /// The cost of stopping a job whose budget is used up: its thread owes that, too.
+    pub stop_cost: Work,
 }
 
 impl Capacity {
@@ -24,6 +29,8 @@ impl Capacity {
             pending: threads * 4 + 64,
             background_turn: Span::from_ticks(10_000_000),
             nodes: 0,
+            grace: Work::ZERO,
+            stop_cost: Work::ZERO,
         }
     }
 

@@ -23,8 +23,8 @@ use punctual_kern::{
     SlotTerms, Source, Tree, UseTerms, WaitOrder,
 };
 use punctual_model::{
-    CpuId, Frequency, Instant, Late, Ns, PolicyKind, SchedulerId, Span, Stage, System, Task,
-    TaskId, ThreadId,
+    CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, SchedulerId, Span, Stage, System,
+    Task, TaskId, ThreadId, Work,
 };
 
 pub use nodes::{FallbackRow, NodeRow};
@@ -99,6 +99,49 @@ impl Tables {
                 };
             }
         }
+    }
+
+    /// Budgets get room for the time that the machine takes on behalf of their jobs. A section, too,
+    /// is charged for the scheduler inside it. `system` is the one that the tables are of.
+    pub fn fund(&mut self, system: &System, funding: &Funding) {
+        let mut cpus = core::mem::take(&mut self.cpus);
+        for cpu in &mut cpus {
+            cpu.capacity.grace = funding.grace.ticks_up(self.frequency);
+            cpu.capacity.stop_cost = funding.stop.ticks_up(self.frequency);
+            for (thread, declared) in &mut cpu.uses {
+                let each = self.stretch(cpu.threads[*thread as usize].0, funding);
+                declared.length = declared.length.saturating_add(each);
+            }
+            for (id, constraint) in &mut cpu.threads {
+                *constraint = self.funded(*constraint, (*id, system), funding);
+            }
+        }
+        self.cpus = cpus;
+    }
+
+    /// A constraint of this task with the room in its budget. A stretch is counted at the start of a
+    /// job, and after each suspension and each lock that may have to wait. The grace is on top.
+    pub fn funded(
+        &self,
+        constraint: Constraint,
+        (id, system): (TaskId, &System),
+        funding: &Funding,
+    ) -> Constraint {
+        let task = &system.tasks[id.index()];
+        let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
+        let costs = self.stretch(id, funding).saturating_mul(starts);
+        let costs = costs.saturating_add(funding.grace.ticks_up(self.frequency));
+        match constraint.class.budget() {
+            Some(budget) if constraint.class.runs_per_job() => {
+                constraint.with_budget(budget.saturating_add(costs))
+            }
+            _ => constraint,
+        }
+    }
+
+    fn stretch(&self, id: TaskId, funding: &Funding) -> Work {
+        let stretch = funding.stretches.get(id.index());
+        stretch.map_or(Work::ZERO, |each| each.ticks_up(self.frequency))
     }
 
     /// The tables of a valid system. O(tasks + precedences).
@@ -186,6 +229,8 @@ impl CpuTables {
                 pending: 0,
                 background_turn: BACKGROUND_TURN.ticks_up(frequency),
                 nodes: 0,
+                grace: Work::ZERO,
+                stop_cost: Work::ZERO,
             },
             threads: Vec::new(),
             homes: Vec::new(),

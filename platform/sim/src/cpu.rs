@@ -132,6 +132,7 @@ pub(crate) struct Cpu<'a, P, S> {
     late_timer: Span,
     cache_delay: Work,
     timer_cost: Span,
+    budget_timer_cost: Span,
     random: Random,
     pub(crate) counters: Counters,
 }
@@ -176,6 +177,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             late_timer: faults.late_timer.ticks_up(RATE),
             cache_delay: faults.cache_delay.ticks_up(RATE),
             timer_cost: faults.timer_cost.ticks_up(RATE).as_span(),
+            budget_timer_cost: faults.budget_timer_cost.ticks_up(RATE).as_span(),
             random,
             counters: Counters::default(),
         };
@@ -308,22 +310,27 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             let thread = ThreadId::new(self.feeds[feed].thread, 0);
             self.feed_next(feed);
             self.enter(now, Event::Arrive { thread, arrival });
-            self.pay_entry(now);
+            self.pay(now, self.timer_cost);
             return None;
         }
         // The entry that begins a run is no timer's.
         let begins = self.armed.is_none();
         self.enter(now, Event::Tick);
         if !begins {
-            self.pay_entry(now);
+            self.pay(now, self.timer_cost);
         }
         None
     }
 
-    /// Pays for an entry that a timer or an arrival has brought.
-    fn pay_entry(&mut self, now: Instant) {
-        if !self.timer_cost.is_zero() {
-            self.take(now, (self.timer_cost, MissingCause::Stolen));
+    /// An entry takes so long. The timer is set behind it: a budget ends so much later.
+    fn pay(&mut self, now: Instant, cost: Span) {
+        if cost.is_zero() {
+            return;
+        }
+        self.take(now, (cost, MissingCause::Stolen));
+        let due = self.shard.next_timer().unwrap_or(Instant::MAX);
+        for set in [&mut self.timer, &mut self.armed].into_iter().flatten() {
+            *set = set.saturating_add(cost).min(due).max(*set);
         }
     }
 
@@ -364,6 +371,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         }
         self.section_end = None;
         self.enter(now, event);
+        if done {
+            self.pay(now, self.budget_timer_cost);
+        }
         done.then(|| Completion {
             task: self.tasks[id.index()],
             job,

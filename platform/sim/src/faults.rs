@@ -1,6 +1,6 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
-use punctual_model::{CpuId, Instant, Ns, SchedulerId, Span, TaskId, Work};
+use punctual_model::{CpuId, Funding, Instant, Ns, SchedulerId, Span, TaskId, Work};
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,6 +26,10 @@ pub struct Faults {
     pub cache_delay: Work<Ns>,
     /// Every entry at which a timer or an arrival comes takes so long.
     pub timer_cost: Work<Ns>,
+    /// Every job that is done takes so long behind its end, for its timer is set anew.
+    pub budget_timer_cost: Work<Ns>,
+    /// Budgets hold more than the work of jobs, as on a machine that takes time for itself.
+    pub funding: Option<Funding>,
     /// What every decision costs a scheduler that decides on its own supply.
     pub decision_cost: Work<Ns>,
     /// Schedulers that decide on their own supply, and what is wrong with them.

@@ -90,7 +90,8 @@ impl Shared {
 
     /// The cost of the scheduler on behalf of a job, as the analysis counts it.
     fn overhead(&self) -> Work<Ns> {
-        self.terms.stretch()
+        let grace = self.terms.funding(Vec::new()).grace;
+        self.terms.stretch().saturating_add(grace)
     }
 }
 

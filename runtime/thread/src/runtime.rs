@@ -11,7 +11,7 @@ use punctual_linux::{
     ThreadInput, clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
-    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust, Work,
+    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
 };
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow, Tables};
@@ -306,7 +306,7 @@ impl Runtime {
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);
         let hosts: Vec<u32> = [self.host].into_iter().chain(hosts).collect();
-        let tables = self.tables(&policies, &hosts, terms.stretch())?;
+        let tables = self.tables(&policies, &hosts, &terms)?;
         let shared = Shared::new(
             (&tables, &self.schedulers),
             &policies,
@@ -379,7 +379,7 @@ impl Runtime {
         &self,
         policies: &[PolicyKind<Ns>],
         hosts: &[u32],
-        overhead: Work<Ns>,
+        terms: &Machine,
     ) -> Result<Tables, StartError> {
         let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
@@ -393,10 +393,14 @@ impl Runtime {
         };
         meaning(&system).map_err(StartError::NotAdmitted)?;
         let frequency = clock_rate().frequency;
+        let funding = terms.funding(Vec::new());
+        let overhead = terms.stretch().saturating_add(funding.grace);
         let main = self.main.in_core(overhead).in_ticks(frequency);
         let mut tables = Tables::new(&system, frequency);
         for (task, cpu) in (0..).zip(&mut tables.cpus) {
             cpu.make_room(self.pool() + 1, self.promotions);
+            cpu.capacity.grace = funding.grace.ticks_up(frequency);
+            cpu.capacity.stop_cost = funding.stop.ticks_up(frequency);
             cpu.threads.push((TaskId(task), main));
             cpu.homes.push(0);
         }

@@ -135,7 +135,8 @@ fn place_of_parent(scheduler: &system::Scheduler) -> Place {
         .map_or(Place::Cpu(scheduler.cpu), Place::Scheduler)
 }
 
-/// Reserves and missing time, and the timer entries for releases and budgets on the CPU.
+/// Reserves and missing time, and on the CPU the timer entries for releases and budgets, and once
+/// the overruns of tasks below schedulers, and one that has begun before.
 pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
     let machine = &system.machine;
     let reserves = machine.reserves.iter().filter(|t| t.budget > 0);
@@ -144,19 +145,43 @@ pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
             separation: Some(t.period.into()),
             cost: t.budget.into(),
             jitter: 0,
+            once: 0,
         })
         .collect();
+    let mut begun = 0;
     for (task, leader) in system.tasks.iter().zip(together::leaders(system)) {
-        let costs = [together::entry(machine, leader), machine.budget_timer];
-        let here = task.cpu == cpu && task.deadline.is_some();
-        let costs = costs.into_iter().filter(|&cost| here && cost > 0);
+        if task.cpu != cpu || task.deadline.is_none() {
+            continue;
+        }
+        let costs = [
+            together::entry(machine, leader),
+            together::budget_entry(machine, task),
+        ];
         reserves.extend(costs.map(|cost| Stream {
             separation: task.separation.map(u128::from),
             cost: cost.into(),
             jitter: task.jitter.into(),
+            once: 0,
         }));
+        let overrun = u128::from(together::overrun(machine, task));
+        begun = begun.max(overrun);
+        if task.scheduler.is_some() {
+            reserves.push(single(overrun));
+        }
     }
+    reserves.push(single(begun));
+    reserves.retain(|stream| stream.cost > 0);
     reserves
+}
+
+/// Taken once.
+fn single(cost: u128) -> Stream {
+    Stream {
+        separation: None,
+        cost,
+        jitter: 0,
+        once: 0,
+    }
 }
 
 fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
@@ -243,7 +268,8 @@ fn entity(
     let preemption = u128::from(machine.preemption) + u128::from(machine.cache_delay);
     let episode = 2 * u128::from(machine.switch) + preemption;
     let resumes = resumes(task);
-    let again = u128::from(machine.timer) + u128::from(machine.budget_timer);
+    // Its wake-up, and the timer that it has left behind.
+    let again = 2 * u128::from(machine.timer);
     let (episodes, timers) = match policy {
         Policy::RoundRobin { timeslice: 0 } => return Err(Why::new("a timeslice of nothing")),
         Policy::RoundRobin { timeslice } => {
@@ -274,6 +300,10 @@ fn entity(
         separation: task.separation.map(u128::from),
         cost: computing.saturating_add(task.suspension.into()),
         jitter: task.jitter.into(),
+        once: match task.scheduler {
+            None => together::overrun(machine, task).into(),
+            Some(_) => 0,
+        },
     };
     if stream.separation == Some(0) || stream.cost > LIMIT {
         return Err(Why::new(format!("the period or the cost of {}", task.name)));
@@ -361,6 +391,7 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
         separation: Some(period),
         cost: budget,
         jitter: 0,
+        once: 0,
     };
     let late = if waits { period - budget } else { 0 };
     Ok(Some(Entity {

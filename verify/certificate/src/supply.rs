@@ -21,12 +21,20 @@ pub(crate) struct Stream {
     pub(crate) separation: Option<u128>,
     pub(crate) cost: u128,
     pub(crate) jitter: u128,
+    /// Taken once beyond that.
+    pub(crate) once: u128,
 }
 
 impl Stream {
     /// Most work released in a window of this length.
     pub(crate) fn requested(&self, window: u128) -> u128 {
-        self.releases(window).saturating_mul(self.cost)
+        self.work(self.releases(window))
+    }
+
+    /// Most work of so many jobs.
+    pub(crate) fn work(&self, jobs: u128) -> u128 {
+        let once = if jobs > 0 { self.once } else { 0 };
+        jobs.saturating_mul(self.cost).saturating_add(once)
     }
 
     /// Most releases in a window of this length.

@@ -78,6 +78,31 @@ pub(crate) fn preempts(system: &System, policy: Policy, own: usize, leader: Opti
     !(goes_first && node(first) == node(task) && !waits)
 }
 
+/// The time that the timer for the budget of a job takes: a job that is done has it set anew, a
+/// reservation may leave it behind.
+pub(crate) fn budget_entry(machine: &Machine, task: &Task) -> u64 {
+    match task.class.as_str() {
+        "reservation" => machine.timer,
+        _ => machine.budget_timer,
+    }
+}
+
+/// The time that a task takes once, if its jobs use all of their budgets: the grace of two timer
+/// entries, and to be stopped, which takes a timer entry or a preemption.
+pub(crate) fn overrun(machine: &Machine, task: &Task) -> u64 {
+    let stop = if machine.preemption > machine.timer {
+        machine.preemption
+    } else {
+        machine.timer
+    };
+    match task.class.as_str() {
+        "periodic" | "sporadic" => stop
+            .saturating_add(machine.timer)
+            .saturating_add(machine.timer),
+        _ => 0,
+    }
+}
+
 /// All tasks that are led, where that spares something.
 pub(crate) fn claims(system: &System) -> Vec<LedClaim> {
     let machine = &system.machine;

@@ -160,7 +160,7 @@ impl<'a> Window<'a> {
                     released.min(urgent)
                 }
             };
-            jobs.saturating_mul(stream.cost)
+            stream.work(jobs)
         };
         self.interfering
             .iter()
@@ -300,10 +300,7 @@ fn demand(node: &Node, at: u128) -> u128 {
         let reach = (at + c.hits.jitter).checked_sub(c.deadline);
         reach.map_or(0, |r| c.hits.separation.map_or(1, |t| r / t + 1))
     };
-    let work = node
-        .entities
-        .iter()
-        .map(|c| due(c).saturating_mul(c.hits.cost));
+    let work = node.entities.iter().map(|c| c.hits.work(due(c)));
     work.fold(0, u128::saturating_add)
 }
 

@@ -223,7 +223,7 @@ fn what_is_not_understood_is_not_certified() {
 
 #[test]
 fn it_says_which_task_pays_the_timer_entry_of_which() {
-    let mut costly = system(FP, &[(10, 100, 100), (20, 200, 200)]);
+    let mut costly = system(FP, &[(10, 500, 500), (20, 1_000, 1_000)]);
     costly.machine = Machine {
         switch: 1,
         timer: 32,
@@ -231,8 +231,9 @@ fn it_says_which_task_pays_the_timer_entry_of_which() {
         cache_delay: 2,
         ..costly.machine
     };
-    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone.
-    assert_eq!(bounds(&costly), [51, 73]);
+    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone. An overrun
+    // takes three entries.
+    assert_eq!(bounds(&costly), [147, 265]);
     let certificate = certify_admitted(&costly).unwrap();
     let led = |certificate: &Certificate| match &certificate.claims {
         Claims::Admitted { led, .. } => led.clone(),
@@ -257,7 +258,7 @@ fn it_says_which_task_pays_the_timer_entry_of_which() {
     let alone = |change: &dyn Fn(&mut Task)| {
         let mut other = costly.clone();
         change(&mut other.tasks[1]);
-        assert_eq!(bounds(&other), [81, 157]);
+        assert_eq!(bounds(&other), [177, 300]);
         assert_eq!(led(&certify_admitted(&other).unwrap()), []);
     };
     alone(&|task| task.phase = 99);

@@ -98,6 +98,9 @@ impl Mix {
                 features.push(*feature);
             }
         }
+        if features.contains(&Feature::Overheads) {
+            machine::budget_timer(random, &mut system);
+        }
         (system, features)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A thread may execute beyond its budget only while the platform is late: between the instant that
 //! the core armed for the end of the budget and the entry that then came. What it executes there is
-//! its debt, taken from the next allotment.
+//! its debt, taken from the next allotment. So are the used part of the grace, which ends its
+//! budget, and the cost of stopping its job.
 
 use punctual_model::{OnOverrun, Work};
 
@@ -30,6 +31,8 @@ impl Judge<'_> {
             return;
         }
         let beyond = executed.saturating_sub(t.budget);
+        let ends = t.budget > 0 && executed >= t.budget;
+        t.drained |= ends && t.constraint.class.runs_per_job();
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
         let what = format_args!("executed {beyond} ticks over its budget, {late} of them late");
@@ -49,12 +52,26 @@ impl Judge<'_> {
         self.allotments_are_due(thread);
     }
 
+    /// The job of a thread is stopped: the cost is its debt, if it has used up a budget.
+    pub(crate) fn stops(&mut self, thread: usize) {
+        let cost = self.log.tables.cpus[self.cpu].capacity.stop_cost.ticks();
+        let t = &mut self.threads[thread];
+        if std::mem::take(&mut t.drained) {
+            t.owed = t.owed.saturating_add(cost);
+        }
+    }
+
+    /// The last part of budgets, which is lent.
+    pub(crate) fn grace(&self) -> u64 {
+        self.log.tables.cpus[self.cpu].capacity.grace.ticks()
+    }
+
     /// A thread takes an allotment for a job that needs more than one.
     pub(crate) fn replenished(&mut self, thread: usize, budget: u64) {
+        self.stops(thread);
+        let grace = self.grace();
         let t = &mut self.threads[thread];
-        let full = t.allotment();
-        let expected = full.saturating_sub(t.debt);
-        t.debt = t.debt.saturating_sub(full);
+        let expected = t.settle_debt(grace);
         t.taken += 1;
         t.granted = t.granted.max(t.taken);
         let left = std::mem::replace(&mut t.budget, budget);

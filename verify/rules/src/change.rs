@@ -140,11 +140,13 @@ impl Judge<'_> {
         use TraceEvent as T;
         match change {
             T::Throttled { thread, .. } => {
+                self.stops(self.find(thread)?);
                 self.leave(self.find(thread)?);
                 self.thread(thread)?.wants = false;
             }
             T::Demoted { thread, .. } => {
                 let thread = self.find(thread)?;
+                self.stops(thread);
                 self.leave(thread);
                 self.threads[thread].background = true;
                 self.enter(thread);
@@ -299,6 +301,7 @@ impl Judge<'_> {
 
     /// The thread turns to its next job.
     fn begin_job(&mut self, thread: usize, index: u64, started: bool) {
+        let grace = self.grace();
         let t = &mut self.threads[thread];
         let current = t.current.as_mut().filter(|c| c.job.index == index);
         if let Some(current) = current.filter(|c| started && !c.started) {
@@ -312,12 +315,13 @@ impl Judge<'_> {
             return self.accuse(Rule::JobsEndOnce, Entity::Thread(thread), what);
         };
         t.background = matches!(t.constraint.class, Class::Aperiodic);
+        t.drained = false;
         t.current = Some(CurrentJob {
             job,
             started,
             ..CurrentJob::default()
         });
-        t.take_allotment(&job);
+        t.take_allotment(&job, grace);
     }
 
     fn completed(

@@ -81,6 +81,10 @@ pub(crate) struct Thread {
     // Budget, in ticks.
     pub(crate) budget: u64,
     pub(crate) debt: u64,
+    /// The part of its debt that lasts from job to job.
+    pub(crate) owed: u64,
+    /// Its job has executed to the end of a budget, and has not been stopped for it yet.
+    pub(crate) drained: bool,
     /// Allotments granted by releases so far, and the last one taken.
     pub(crate) granted: u64,
     pub(crate) taken: u64,
@@ -117,6 +121,8 @@ impl Thread {
             fed: 0,
             budget: 0,
             debt: 0,
+            owed: 0,
+            drained: false,
             granted: 0,
             taken: 0,
         }
@@ -172,15 +178,30 @@ impl Thread {
 
     /// The thread turns to a job: its budget is the job's own allotment, or what the job before
     /// left of a later one.
-    pub(crate) fn take_allotment(&mut self, job: &OpenJob) {
+    pub(crate) fn take_allotment(&mut self, job: &OpenJob, grace: u64) {
         let renewed = matches!(self.constraint.class, Class::Reservation { .. });
         if self.taken < job.allotment || renewed {
-            self.taken = job.allotment;
-            self.budget = self.allotment();
             self.debt = 0;
+            self.budget = self.settle_debt(grace);
+            self.taken = job.allotment;
         } else {
             self.defer();
         }
+    }
+
+    /// The rest of an allotment that it takes now, less its debts and the grace that the last one
+    /// used.
+    pub(crate) fn settle_debt(&mut self, grace: u64) -> u64 {
+        let full = self.allotment();
+        let mut debt = self.debt.saturating_add(self.owed);
+        if self.taken > 0 {
+            debt = debt.saturating_add(grace.saturating_sub(self.budget));
+        }
+        if !self.constraint.class.runs_per_job() {
+            debt = 0;
+        }
+        (self.debt, self.owed) = (0, debt.saturating_sub(full));
+        full.saturating_sub(debt)
     }
 
     /// Its job lives on the allotment of the last release from now on: the log states which.

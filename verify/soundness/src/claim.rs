@@ -1,7 +1,7 @@
 //! What an analysis claims of a system: the part of a verdict that schedules can contradict.
 
 use punctual_analysis::{AnalysisError, Verdict};
-use punctual_model::{Ns, Span, System};
+use punctual_model::{Funding, Ns, Span, System};
 
 /// What is claimed.
 #[derive(Clone, Debug)]
@@ -16,6 +16,9 @@ pub struct Claim {
 
 /// From a system to a claim; an error is an answer that was not given.
 pub type Analysis = fn(&System) -> Result<Claim, AnalysisError>;
+
+/// The room that budgets have beyond the work of jobs.
+pub type Fund = fn(&System) -> Result<Funding, AnalysisError>;
 
 /// The analysis that everyone uses.
 ///

@@ -4,7 +4,7 @@ use punctual_analysis::{Exactness, FixTarget, Verdict};
 use punctual_generate::{Drawn, Feature, Mix, Random, Scale};
 use punctual_model::{Ns, PolicyKind, Requirement, Span, System, TaskId};
 
-use crate::claim::{Analysis, Claim};
+use crate::claim::{Analysis, Claim, Fund};
 use crate::describe::describe;
 use crate::exhaustive::all_phases;
 use crate::observe::{Seen, observe};
@@ -26,6 +26,8 @@ pub struct Judge {
     pub features: Vec<Feature>,
     /// What is judged.
     pub analysis: Analysis,
+    /// The budgets of those who overrun where the machine takes time for itself.
+    pub fund: Fund,
 }
 
 impl Judge {
@@ -65,6 +67,7 @@ impl Judge {
                 system: &drawn.system,
                 seed: index,
                 check_rules: index.is_multiple_of(CHECKED_EVERY),
+                fund: self.fund,
             },
             claim: &claim,
             is_plain: drawn.features.is_empty(),
@@ -166,8 +169,8 @@ impl Case<'_> {
 
     /// What in a schedule is not as claimed.
     fn contradiction(&self, situation: &Situation, seen: &Seen) -> Option<String> {
-        let spared = situation.culprit.map(|c| late_with(self.stage.system, c));
-        let spared = |task: usize| spared.as_ref().is_some_and(|s| s[task]);
+        let spared = late_with(self.stage.system, &situation.culprits);
+        let spared = |task: usize| spared[task];
         for (index, task) in seen.tasks.iter().enumerate().filter(|(i, _)| !spared(*i)) {
             let name = &self.stage.system.tasks[index].name;
             if let Some(job) = task.missed {

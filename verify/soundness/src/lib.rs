@@ -32,7 +32,7 @@ mod situation;
 mod tally;
 mod witness;
 
-pub use claim::{Analysis, Claim, analysis};
+pub use claim::{Analysis, Claim, Fund, analysis};
 pub use coverage::{COMPLETE_FROM, missing};
 pub use describe::describe;
 pub use judge::Judge;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_soundness::{
     COMPLETE_FROM, Judge, Tally, analysis, describe, missing, mutants, over_all_cores, report,
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             cli.features.clone()
         },
         analysis,
+        fund: funding,
     };
     if let Some(index) = cli.only {
         return one(&judge, index);
@@ -120,6 +122,7 @@ fn judge_mutants(seed: u64) -> (String, u32) {
             seed,
             features: mutant.features.to_vec(),
             analysis: mutant.analysis,
+            fund: mutant.fund,
         };
         let mut tally = Tally::default();
         for index in 0..MUTANT_SYSTEMS {

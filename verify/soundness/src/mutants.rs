@@ -1,13 +1,16 @@
 //! Analyses that are wrong on purpose: a soundness run that does not find them proves nothing.
 //!
 //! Each makes one of the classic mistakes. Most change the system before they ask the real
-//! analysis, so that nothing in the analysis knows of them.
+//! analysis, so that nothing in the analysis knows of them. The last ones ask it, and give those
+//! who overrun other budgets than it counts on.
 
-use punctual_analysis::AnalysisError;
+use punctual_analysis::{AnalysisError, funding};
 use punctual_generate::Feature;
-use punctual_model::{Class, Ns, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work};
+use punctual_model::{
+    Class, Funding, Ns, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work,
+};
 
-use crate::claim::{Analysis, Claim, analysis};
+use crate::claim::{Analysis, Claim, Fund, analysis};
 
 /// A wrong analysis.
 #[derive(Clone, Debug)]
@@ -18,64 +21,101 @@ pub struct Mutant {
     pub features: &'static [Feature],
     /// The wrong claims.
     pub analysis: Analysis,
+    /// Or the wrong budgets.
+    pub fund: Fund,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 11] = [
+pub const ALL: [Mutant; 15] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
         analysis: floor_for_ceil,
+        fund: funding,
     },
     Mutant {
         mistake: "forgets release jitter of the others",
         features: &[Feature::Jitter],
         analysis: without_jitter_of_others,
+        fund: funding,
     },
     Mutant {
         mistake: "forgets blocking by sections and resources",
         features: &[Feature::Section, Feature::Resources],
         analysis: without_blocking,
+        fund: funding,
     },
     Mutant {
         mistake: "looks only at the first job of a busy window",
         features: &[],
         analysis: first_job_only,
+        fund: funding,
     },
     Mutant {
         mistake: "forgets that jobs suspend themselves",
         features: &[Feature::Suspension],
         analysis: without_suspension,
+        fund: funding,
     },
     Mutant {
         mistake: "forgets reserves and missing time",
         features: &[Feature::Reserves, Feature::MissingTime],
         analysis: without_takings,
+        fund: funding,
     },
     Mutant {
         mistake: "forgets that tasks wait for predecessors",
         features: &[Feature::Precedence, Feature::SeveralCpus],
         analysis: without_precedence,
+        fund: funding,
     },
     Mutant {
         mistake: "takes the deadline of every task for its period",
         features: &[],
         analysis: implicit_deadlines,
+        fund: funding,
     },
     Mutant {
         mistake: "halves the time in which a server gives nothing",
         features: &[Feature::Servers],
         analysis: halved_blackout,
+        fund: funding,
     },
     Mutant {
         mistake: "lets releases share a timer entry whose phases are not congruent",
         features: &[Feature::Overheads, Feature::Phases],
         analysis: without_phases,
+        fund: funding,
     },
     Mutant {
         mistake: "lets sporadic releases share the timer entry of others",
         features: &[Feature::Overheads, Feature::Sporadic],
         analysis: sporadic_by_clock,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "forgets the timers of budgets",
+        features: &[Feature::Overheads],
+        analysis: without_budget_timer,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "funds each job with an entry and a preemption that are counted once for several",
+        features: &[Feature::Overheads],
+        analysis,
+        fund: all_that_a_job_may_pay,
+    },
+    Mutant {
+        mistake: "lets jobs use the grace of their budgets for nothing",
+        features: &[Feature::Overheads],
+        analysis,
+        fund: grace_for_nothing,
+    },
+    Mutant {
+        mistake: "stops jobs that overrun for nothing",
+        features: &[Feature::Overheads],
+        analysis,
+        fund: stops_for_nothing,
     },
 ];
 
@@ -241,6 +281,38 @@ fn sporadic_by_clock(system: &System) -> Result<Claim, AnalysisError> {
                 };
             }
         }
+    })
+}
+
+fn without_budget_timer(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        system.machine.budget_timer = Work::ZERO;
+    })
+}
+
+fn all_that_a_job_may_pay(system: &System) -> Result<Funding, AnalysisError> {
+    let machine = &system.machine;
+    let timers = machine.timer.saturating_add(machine.budget_timer);
+    let each = machine.stretch().saturating_add(timers);
+    Ok(Funding {
+        stretches: vec![each; system.tasks.len()],
+        ..Funding::default()
+    })
+}
+
+fn grace_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
+    let mut funding = funding(system)?;
+    let grace = core::mem::take(&mut funding.grace);
+    for stretch in &mut funding.stretches {
+        *stretch = stretch.saturating_add(grace);
+    }
+    Ok(funding)
+}
+
+fn stops_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
+    Ok(Funding {
+        stop: Work::ZERO,
+        ..funding(system)?
     })
 }
 

@@ -60,10 +60,11 @@ pub(crate) fn groups(system: &System) -> Vec<usize> {
     group
 }
 
-/// Whether the timer entries and cold caches of this system happen in virtual time. That they cost
+/// Whether the timers and cold caches of this system happen in virtual time. That they cost
 /// what the machine says is known where jobs are released, preempt and complete, and nothing else.
 pub(crate) fn costs_are_simulated(system: &System) -> bool {
-    let costs = [system.machine.timer, system.machine.cache_delay];
+    let machine = &system.machine;
+    let costs = [machine.timer, machine.budget_timer, machine.cache_delay];
     let plain = |task: &Task| {
         let arrives = matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
         let sections = !task.non_preemptive.is_zero() || !task.uses.is_empty();

@@ -7,6 +7,7 @@ use punctual_model::{
     Work, WorkSource,
 };
 
+use crate::claim::Fund;
 use crate::observe::Look;
 use crate::phases::{self, Alignment, blockers, common_instant, costs_are_simulated, groups};
 
@@ -21,8 +22,8 @@ pub(crate) struct Situation {
     pub(crate) look: Look,
     /// First arrivals are those of the description, and no job does less than it says.
     pub(crate) as_described: bool,
-    /// Who does more than it may, if anybody; nothing is claimed of it.
-    pub(crate) culprit: Option<usize>,
+    /// Tasks that do more than they may; nothing is claimed of them.
+    pub(crate) culprits: Vec<usize>,
 }
 
 /// Of which system, and with how much effort.
@@ -32,6 +33,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) seed: u64,
     /// Whether the logs of this system are held against the rules of scheduling.
     pub(crate) check_rules: bool,
+    /// Budgets where the machine takes time for itself.
+    pub(crate) fund: Fund,
 }
 
 impl Stage<'_> {
@@ -50,6 +53,9 @@ impl Stage<'_> {
             all.push(self.shorter(random, round));
         }
         all.extend(self.overrun(random));
+        for task in 0..self.system.tasks.len() {
+            all.extend(self.overruns_with_costs(random, task));
+        }
         all
     }
 
@@ -68,6 +74,7 @@ impl Stage<'_> {
                     dense_jitter: true,
                     missing: standstills(&system),
                     timer_cost: paid(system.machine.timer),
+                    budget_timer_cost: paid(system.machine.budget_timer),
                     cache_delay: paid(system.machine.cache_delay),
                     ..Faults::default()
                 },
@@ -77,7 +84,7 @@ impl Stage<'_> {
             },
             system,
             as_described: false,
-            culprit: None,
+            culprits: Vec::new(),
         }
     }
 
@@ -178,7 +185,6 @@ impl Stage<'_> {
     /// All jobs of one task need more than their worst case, whatever its rule for that; nobody
     /// else may notice.
     fn overrun(&self, random: &mut Random) -> Option<Situation> {
-        // Where budgets have room for costs, an overrun has it, too.
         if costs_are_simulated(self.system) {
             return None;
         }
@@ -188,11 +194,38 @@ impl Stage<'_> {
         let culprit = *random.pick(&called)?;
         let mut situation = self.random_phases(random, 0);
         situation.name = format!("an overrun of {}", self.system.tasks[culprit].name);
-        situation.culprit = Some(culprit);
+        situation.culprits = vec![culprit];
         let task = TaskId(u32::try_from(culprit).ok()?);
         let per_mille = u32::try_from(random.within(1_200, 3_000)).ok()?;
         situation.look.faults.overruns = vec![Overrun { task, per_mille }];
         Some(situation)
+    }
+
+    /// All jobs of all tasks but this one need more than their worst case, on the budgets of a
+    /// machine that takes time: it may not notice.
+    fn overruns_with_costs(&self, random: &mut Random, task: usize) -> Vec<Situation> {
+        let tasks = self.system.tasks.iter().enumerate();
+        let others = tasks.filter(|(other, t)| *other != task && t.class.runs_per_job());
+        let culprits: Vec<usize> = others.map(|(other, _)| other).collect();
+        if culprits.is_empty() || !costs_are_simulated(self.system) {
+            return Vec::new();
+        }
+        let mut all = vec![self.together(), self.random_phases(random, 0)];
+        all.extend(self.apart(task));
+        for situation in &mut all {
+            situation.name += ", all others overrun";
+            for &culprit in &culprits {
+                let task = &mut situation.system.tasks[culprit];
+                (task.class, task.work) = (self.system.tasks[culprit].class, None);
+                let task = TaskId(u32::try_from(culprit).unwrap_or(0));
+                let per_mille = u32::try_from(random.within(1_001, 5_000)).unwrap_or(2_000);
+                let overrun = Overrun { task, per_mille };
+                situation.look.faults.overruns.push(overrun);
+            }
+            situation.culprits.clone_from(&culprits);
+            situation.look.faults.funding = (self.fund)(self.system).ok();
+        }
+        all
     }
 
     /// Jobs that need less than their worst case: shorter is not always easier.
@@ -214,18 +247,18 @@ impl Stage<'_> {
     }
 }
 
-/// Who may be late with the culprit, and by rights: it waits for it, or for someone who does; or it
-/// shares a CPU with one that waits, whose jobs then come closer together than they may.
-pub(crate) fn late_with(system: &System, culprit: usize) -> Vec<bool> {
+/// Tasks that may be late with the culprits, and by rights. They wait for one, or for someone who
+/// does; or they share a CPU with one that waits, whose jobs then come closer together.
+pub(crate) fn late_with(system: &System, culprits: &[usize]) -> Vec<bool> {
     let mut late = vec![false; system.tasks.len()];
-    late[culprit] = true;
+    culprits.iter().for_each(|&culprit| late[culprit] = true);
     // Each round reaches at least one more task, or none.
     for _ in 0..system.tasks.len() {
         for (index, task) in system.tasks.iter().enumerate() {
             let mut waits_for = task.after.iter().chain(&task.follows);
             late[index] |= waits_for.any(|t| late[t.index()]);
         }
-        let waits = |t: usize| t != culprit && late[t];
+        let waits = |t: usize| !culprits.contains(&t) && late[t];
         let cpus: Vec<CpuId> = (0..late.len())
             .filter(|&t| waits(t))
             .map(|t| system.tasks[t].cpu)

@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use punctual::{Faults, MissingTime, Overrun, SimOptions, Workloads, simulate_unjudged};
+use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_kern::{Next, TraceEvent};
 use punctual_model::{Instant, Ns, PolicyKind, Span, Supply, System, TaskId, Work, WorkSource};
@@ -149,6 +150,7 @@ fn of_systems(from: u64, to: u64) -> u64 {
         seed: 20_260_101,
         features: Feature::ALL.to_vec(),
         analysis,
+        fund: funding,
     };
     let mut digest = Digest::new();
     for index in from..to {

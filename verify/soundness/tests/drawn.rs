@@ -1,6 +1,6 @@
 //! A few hundred drawn systems, fixed seeds: no promise is broken, what is wrong is found
 
-use punctual_analysis::{admit, is_admitted};
+use punctual_analysis::{admit, funding, is_admitted};
 use punctual_generate::Feature;
 use punctual_soundness::{Judge, Tally, analysis, mutants};
 
@@ -9,6 +9,7 @@ fn judge(seed: u64) -> Judge {
         seed,
         features: Feature::ALL.to_vec(),
         analysis,
+        fund: funding,
     }
 }
 
@@ -76,6 +77,7 @@ fn mutants_are_found() {
             seed: 1,
             features: mutant.features.to_vec(),
             analysis: mutant.analysis,
+            fund: mutant.fund,
         };
         let mut tally = Tally::default();
         let found = (0..4_000).any(|index| {

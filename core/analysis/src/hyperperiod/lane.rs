@@ -38,6 +38,8 @@ pub(crate) struct Contestant {
     /// `None`: a single job.
     pub(crate) period: Option<Span>,
     pub(crate) cost: Work,
+    /// Before this instant its leader is not there yet, and a job costs so much.
+    pub(crate) alone: (Span, Work),
     pub(crate) deadline: Span,
     pub(crate) priority: u32,
     /// Once it has started, no sibling runs until it is done.
@@ -107,6 +109,7 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
         return Ok(Err(reason));
     }
     let behind = together::behind(system)?;
+    let leaders = system.leaders();
     let mut lanes = Vec::new();
     for cpu in component.cpus() {
         let Some(description) = system.cpus.get(cpu.index()) else {
@@ -119,7 +122,8 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
         for (policy, slots, tasks) in nodes {
             let mut contestants = Vec::new();
             for id in tasks {
-                match contestant(system, policy, (id, behind[id.index()]))? {
+                let leader = leaders[id.index()].filter(|_| behind[id.index()]);
+                match contestant(system, policy, (id, leader))? {
                     Ok(Some(contestant)) => contestants.push(contestant),
                     Ok(None) => {}
                     Err(reason) => return Ok(Err(reason)),
@@ -204,11 +208,12 @@ fn nodes_of(
     Ok(nodes)
 }
 
-/// `None` for background work, which delays nobody.
+/// `None` for background work, which delays nobody. `leader`: it goes first, and so spares the task
+/// its preemption.
 fn contestant(
     system: &System,
     policy: PolicyKind<Ns>,
-    (id, is_behind): (TaskId, bool),
+    (id, leader): (TaskId, Option<TaskId>),
 ) -> Checked<Result<Option<Contestant>, String>> {
     let task = &system.tasks[id.index()];
     if let Some(what) = unknown(task) {
@@ -231,11 +236,14 @@ fn contestant(
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
         _ => !budget.is_zero() && task.non_preemptive >= budget,
     };
+    let cost = |is_behind| overhead::cost(system, policy, (task, is_behind), budget)?.total();
+    let from = leader.map_or(Span::ZERO, |leader| system.tasks[leader.index()].phase);
     Ok(Ok(Some(Contestant {
         task: id,
         first: task.phase,
         period: task.class.min_separation(),
-        cost: overhead::cost(system, policy, (task, is_behind), budget)?.total()?,
+        cost: cost(leader.is_some())?,
+        alone: (from, cost(false)?),
         deadline,
         priority: task.priority.number(),
         runs_through,

@@ -155,9 +155,11 @@ impl<'a> Schedule<'a> {
                     if progress.pending.len() as u64 >= contestant.places {
                         continue;
                     }
+                    let (until, alone) = contestant.alone;
+                    let is_alone = self.now < until;
                     progress.pending.push_back(Pending {
                         arrival: self.now,
-                        remaining: contestant.cost,
+                        remaining: if is_alone { alone } else { contestant.cost },
                         start: None,
                     });
                 }

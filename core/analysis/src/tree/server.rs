@@ -220,6 +220,7 @@ pub(super) fn entity_of(
             cost: budget,
             jitter: kept,
             is_fluid: server.kind == ServerKind::ConstantBandwidth,
+            once: Work::ZERO,
         },
         kept,
         deadline: period,

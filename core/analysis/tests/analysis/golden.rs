@@ -181,38 +181,42 @@ fn overheads_are_paid_by_every_job_and_every_release() {
     system.machine.preemption = work(3);
     system.machine.cache_delay = work(2);
     system.machine.timer = work(1);
-    // 10 + 7 + two timer entries; 20 + 7 + 17 + two timer entries.
-    assert_eq!(bounds(&system), [Some(19), Some(46)]);
+    // 10 + 7 + two timer entries, and an overrun that has begun: a grace of 2 and a preemption to
+    // stop it. 20 + 7 + 17 + two timer entries and two overruns.
+    assert_eq!(bounds(&system), [Some(24), Some(56)]);
     let v = verdict(&system);
     assert!(v.tasks.iter().all(|t| t.exactness == Exactness::Sufficient));
     system.machine.budget_timer = work(4);
-    assert_eq!(bounds(&system), [Some(27), Some(54)]);
+    assert_eq!(bounds(&system), [Some(32), Some(64)]);
 }
 
 #[test]
-fn a_job_that_resumes_pays_for_another_timer_of_its_budget() {
+fn a_job_that_resumes_pays_for_the_timer_that_it_left_behind() {
     let mut system = periodic(FP, &[(10, 100, 100)]);
     system.machine.timer = work(1);
     system.machine.budget_timer = work(4);
-    assert_eq!(bounds(&system), [Some(15)]);
+    // An overrun that has begun: 2 + 1.
+    assert_eq!(bounds(&system), [Some(18)]);
     system.tasks[0].max_suspension = span(20);
     system.tasks[0].suspensions = 2;
-    // 10 + 20, and one more of both entries for each suspension.
-    assert_eq!(bounds(&system), [Some(45)]);
+    // 10 + 20, and two whole entries for each suspension.
+    assert_eq!(bounds(&system), [Some(42)]);
 }
 
 #[test]
 fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
-    let mut system = periodic(FP, &[(10, 100, 100), (20, 200, 200)]);
+    let mut system = periodic(FP, &[(10, 500, 500), (20, 1_000, 1_000)]);
     system.machine.switch = work(1);
     system.machine.preemption = work(3);
     system.machine.cache_delay = work(2);
     system.machine.timer = work(32);
-    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone.
-    assert_eq!(bounds(&system), [Some(51), Some(73)]);
+    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone. An overrun
+    // takes three entries.
+    assert_eq!(bounds(&system), [Some(147), Some(265)]);
     let second = &verdict(&system).tasks[1];
-    let expected = "73ns = 22ns (own t1) + 17ns (t0) + 32ns (timer entry of t0) + 2ns (share of t1 \
-                    in the timer entry of t0)";
+    let expected = "265ns = 22ns (own t1) + 17ns (t0) + 96ns (overruns of t0) + 32ns (timer entry of \
+                    t0) + 2ns (share of t1 in the timer entry of t0) + 96ns (an overrun that has \
+                    begun)";
     assert!(
         second.explanation.starts_with(expected),
         "{}",
@@ -222,8 +226,8 @@ fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
                 preempts nobody by itself";
     assert!(second.assumptions.iter().any(|a| a == said));
 
-    // 27 + 2 x 17 + three entries of 32: the second of t0 comes meanwhile.
-    let alone = [Some(81), Some(157)];
+    // 27 + 17 + two entries of 32 and two overruns.
+    let alone = [Some(177), Some(300)];
     let other = |change: &dyn Fn(&mut System)| {
         let mut system = system.clone();
         change(&mut system);
@@ -233,7 +237,7 @@ fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
     assert_eq!(other(&|s| s.free_phases = true), alone);
     // A leader that goes second leaves the preemption to the other.
     let preempts = other(&|s| s.tasks[0].priority = Priority::new(0));
-    assert_eq!(preempts, [Some(78), Some(61)]);
+    assert_eq!(preempts, [Some(270), Some(157)]);
     // What joins while it runs has phases that nobody knows.
     let joins = Change::Replace(TaskId(1), system.tasks[1].clone());
     assert_eq!(bounds(&joins.apply(&system).expect("it is there")), alone);

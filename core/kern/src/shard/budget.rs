@@ -4,7 +4,9 @@
 //! starts; what it leaves over is gone with it. A job that needs more waits for the next release
 //! and lives on that allotment, with that release's deadline as its urgency and its place among
 //! equals; the job released there gets what is left. So in any window a thread receives at
-//! most one allotment per release, and the analysis' bounds for the others hold whatever it does. A
+//! most one allotment per release, and the analysis' bounds for the others hold whatever it does.
+//! It owes to its next allotment what it executed beyond its budget or in its grace, and what it
+//! costs to stop it. A
 //! backlog that missing time piled up keeps its allotments: it may catch up. A backlog behind a
 //! demoted job is of the owner's making: its allotments lapse, and it runs in the background until
 //! none is left. A job there that is to be stopped by an overrun still is, once it has received as
@@ -39,6 +41,7 @@ impl<P: Policy> Shard<P> {
     fn overrun<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let in_background = !self.threads[thread].is_budgeted();
         let t = &mut self.threads[thread];
+        t.owe(self.costs[1]);
         let id = t.id(thread);
         let Some(job) = t.job.as_mut() else { return };
         let index = job.index;
@@ -102,10 +105,7 @@ impl<P: Policy> Shard<P> {
     fn take_next_allotment<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.leave_section(thread);
         let t = &mut self.threads[thread];
-        t.taken += 1;
-        let full = t.constraint.class.budget().unwrap_or_default();
-        t.budget = full.saturating_sub(t.debt);
-        t.debt = t.debt.saturating_sub(full);
+        t.take_allotment(t.taken + 1, self.costs[0], true);
         let (id, budget) = (t.id(thread), t.budget);
         sink.trace(self.now, TraceEvent::Replenished { thread: id, budget });
         self.move_back(thread);
@@ -194,7 +194,7 @@ impl<P: Policy> Shard<P> {
         t.next_index += 1;
         t.last_arrival = arrival;
         t.granted += 1;
-        t.take_allotment(t.granted);
+        t.take_allotment(t.granted, self.costs[0], false);
         let job = Job::new(index, arrival, t.deadline_of(arrival));
         t.job = Some(Job {
             gave_up: blocked,

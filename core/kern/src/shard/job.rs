@@ -20,9 +20,10 @@ impl<P: Policy> Shard<P> {
         } = pending;
         let t = &mut self.threads[thread];
         t.band = t.own_band();
+        t.has_drained = false;
         t.job = Some(Job::new(index, arrival, t.deadline_of(arrival)));
         if t.taken < allotment {
-            t.take_allotment(allotment);
+            t.take_allotment(allotment, self.costs[0], false);
         } else {
             self.move_back(thread);
         }

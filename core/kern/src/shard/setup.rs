@@ -73,6 +73,7 @@ impl<P: Policy> Shard<P> {
             last_promoted: None,
             deciding: None,
             last_created: None,
+            costs: [capacity.grace, capacity.stop_cost],
         }
     }
 

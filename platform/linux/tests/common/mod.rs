@@ -122,6 +122,8 @@ pub fn input<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuInput<FixedPriori
         pending: 64 * specs.len(),
         background_turn: Span::from_ticks(rate.ticks_up(turn_us * 1_000)),
         nodes: 0,
+        grace: Work::ZERO,
+        stop_cost: Work::ZERO,
     };
     let mut shard = Shard::new(Tree::new(capacity, FixedPriority::new(specs.len())));
     let mut threads = Vec::new();

@@ -1,7 +1,7 @@
 //! Reads what one shard was built from.
 
 use punctual_kern::{Capacity, SlotTerms};
-use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId};
+use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;
 
 use super::policy;
@@ -167,7 +167,8 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     let mut words = text.split(' ');
     let mut next = || number(words.next().unwrap_or_default());
     let (threads, pending, turn) = (next()?, next()?, next()?);
-    let nodes = words.next().map_or(Ok(0), number)?;
+    let mut or_none = || words.next().map_or(Ok(0), number);
+    let (nodes, grace, stop_cost) = (or_none()?, or_none()?, or_none()?);
     let nodes = u16::try_from(nodes).map_err(|_| "more nodes than a tree can have")?;
     let below = |value: u64, most: usize| {
         let value = usize::try_from(value).ok().filter(|value| *value <= most);
@@ -178,5 +179,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
         pending: below(pending, MAX_PENDING)?,
         background_turn: Span::from_ticks(turn),
         nodes,
+        grace: Work::from_ticks(grace),
+        stop_cost: Work::from_ticks(stop_cost),
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use punctual_model::Requirement;
+use punctual_model::{Requirement, Work};
 use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
@@ -238,8 +238,13 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     let room = tables.capacity;
     let turn = room.background_turn.ticks();
     let _ = write!(text, "capacity {} {} {turn}", room.threads, room.pending);
-    if room.nodes > 0 {
+    let [grace, stop_cost] = [room.grace, room.stop_cost].map(Work::ticks);
+    let owes = grace > 0 || stop_cost > 0;
+    if room.nodes > 0 || owes {
         let _ = write!(text, " {}", room.nodes);
+    }
+    if owes {
+        let _ = write!(text, " {grace} {stop_cost}");
     }
     text.push('\n');
     let mut put = |line| put_line(text, line);

@@ -37,6 +37,15 @@ pub(super) fn overheads(random: &mut Random, scale: Scale, system: &mut System) 
     system.machine.cache_delay = cost();
 }
 
+/// A timer that is set anew takes anything, also more than an entry. Drawn behind all features, so
+/// that they are what they were without it.
+pub(super) fn budget_timer(random: &mut Random, system: &mut System) {
+    let most = system.machine.timer.as_ns() * 2 + 4;
+    if random.happens(500) {
+        system.machine.budget_timer = Work::from_ns(random.within(1, most));
+    }
+}
+
 fn taking(random: &mut Random, scale: Scale, name: &str) -> Reserve {
     let budget = scale.short(random, 2);
     Reserve {

@@ -1,7 +1,7 @@
 //! Everything that a machine takes for scheduling, term by term, for `punctual doctor --measure`.
 //!
-//! The terms that admission counts (switch, timer entry, preemption), and beside them the parts
-//! that they are made of and how late a CPU wakes up. The proposal follows the rule of
+//! The terms that admission counts (switch, timer entry, timer set anew, preemption), and beside
+//! them the parts that they are made of and how late a CPU wakes up. The proposal follows the rule of
 //! [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest sample
 //! stand beside it, because they say how much above the proposal comes and goes with the
 //! neighbours.
@@ -121,12 +121,12 @@ pub fn measure_terms(
     let preemptions = persist(|| measure_preemption(host, options))?;
     let timers = persist(|| measure_timer(host, &with_early(options, &preemptions.first)))?;
     let wakes = measure_wake(host, options, mode)?;
-    let counted = [&switches, &timers, &preemptions.first];
+    let anew = persist(|| measure_anew(host, options))?;
+    let counted = [&switches, &timers, &preemptions.first, &anew];
     let overheads = Overheads::of(counted, mode);
     // What nobody counts on may fail: who else uses these CPUs under real-time priority can keep a
     // run from ending, and the last needs two of them.
     let releases = persist(|| measure_release(host, options)).map_err(|error| error.to_string());
-    let anew = persist(|| measure_anew(host, options)).map_err(|error| error.to_string());
     let kicks = match other {
         None => Err("this process may use one CPU only".to_owned()),
         Some(other) => persist(|| measure_kick(host, other, options)).map_err(|e| e.to_string()),
@@ -134,7 +134,7 @@ pub fn measure_terms(
     let all = [
         Ok(switches),
         Ok(timers),
-        anew,
+        Ok(anew),
         Ok(preemptions.first),
         Ok(preemptions.timer),
         Ok(preemptions.dispatch),
@@ -164,7 +164,7 @@ pub fn measure_terms(
 
 /// How much the running thread loses when its timer is set anew before it fires: the call, and the
 /// interrupt that comes all the same where the hardware is not set back. No entry falls in between.
-fn measure_anew(host: u32, options: &RunOptions) -> Result<Measured, RunError> {
+pub(super) fn measure_anew(host: u32, options: &RunOptions) -> Result<Measured, RunError> {
     /// The timer is set for so long after the call, and set anew half-way.
     const FIRST_NS: u64 = 60_000;
     /// Then it is set for so long after the first instant; until half of that an interrupt counts.

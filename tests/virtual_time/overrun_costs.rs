@@ -1,0 +1,110 @@
+//! The cost of an overrun is counted once, and owed: budgets in virtual time, and admission.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+
+use punctual::{
+    Class, Cpu, CpuId, Faults, PolicyKind, SimOptions, Span, System, Task, TaskId, Work, Workloads,
+    admit, simulate_unjudged, terms_on,
+};
+use punctual_kern::TraceEvent;
+use punctual_model::{Funding, Machine, OnOverrun, Reserve};
+use punctual_sim::Overrun;
+use punctual_trace::Record;
+
+/// A task of 10 in every 100, whose jobs need so many thousandths of that.
+fn alone(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
+    let class = Class::Periodic {
+        period: Span::from_ns(100),
+        wcet: Work::from_ns(10),
+        relative_deadline: Span::from_ns(100),
+    };
+    let mut task = Task::new("t", CpuId(0), class);
+    task.on_overrun = on_overrun;
+    let system = System {
+        cpus: vec![Cpu {
+            name: "0".into(),
+            host: None,
+            policy: PolicyKind::EarliestDeadlineFirst,
+        }],
+        tasks: vec![task],
+        ..System::default()
+    };
+    let overrun = Overrun {
+        task: TaskId(0),
+        per_mille,
+    };
+    // Budgets of 10 + 2 + 3.
+    let funding = Funding {
+        stretches: vec![Work::from_ns(2)],
+        grace: Work::from_ns(3),
+        stop: Work::from_ns(5),
+    };
+    let options = SimOptions {
+        duration: Some(Span::from_ns(600)),
+        faults: Faults {
+            overruns: vec![overrun],
+            funding: Some(funding),
+            ..Faults::default()
+        },
+        ..SimOptions::default()
+    };
+    (system, options)
+}
+
+/// The budgets that the task gets, one after the other.
+fn budgets(per_mille: u32, on_overrun: OnOverrun) -> Vec<u64> {
+    let (system, options) = alone(per_mille, on_overrun);
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    assert_eq!(punctual_rules::check(&log), []);
+    let granted = |(_, record)| match record {
+        Record::Trace(TraceEvent::Started { budget, .. }) => budget.map(Work::ticks),
+        Record::Trace(TraceEvent::Replenished { budget, .. }) => Some(budget.ticks()),
+        _ => None,
+    };
+    log.cpus[0].records.iter().filter_map(granted).collect()
+}
+
+#[test]
+fn a_job_owes_what_it_uses_of_its_grace_and_what_it_costs_to_stop_it() {
+    // 12 are counted: nothing is owed.
+    assert_eq!(budgets(1_200, OnOverrun::Throttle), [15; 6]);
+    // 13 of 15: one of the grace of 3.
+    let by_one = budgets(1_300, OnOverrun::Throttle);
+    assert_eq!(by_one[..3], [15, 14, 13]);
+    // 15 of 15, and stopped: 3 and 5.
+    let stopped = budgets(9_000, OnOverrun::Throttle);
+    assert_eq!(stopped[..6], [15, 7, 7, 7, 7, 7]);
+    // Under a rule that ends the job its successor owes.
+    let ended = budgets(9_000, OnOverrun::Demote);
+    assert_eq!(ended[..2], [15, 7]);
+}
+
+/// Timer entries of 33 us: the terms of a virtual machine on a usual day.
+#[test]
+fn twenty_tasks_at_85_percent_are_admitted_where_a_timer_set_anew_takes_less_than_an_entry() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/compare/sets/twenty.toml");
+    let system = punctual_spec::load(&file).unwrap().system;
+    let with = |budget_timer_ns| {
+        let here = Machine {
+            switch: Work::from_ns(400),
+            timer: Work::from_ns(33_000),
+            budget_timer: Work::from_ns(budget_timer_ns),
+            preemption: Work::from_ns(43_000),
+            reserves: vec![Reserve {
+                name: "stop-flag-looks".into(),
+                budget: Work::from_ns(33_000),
+                period: Span::from_ms(20),
+            }],
+            ..Machine::default()
+        };
+        let machine = terms_on(&system, &here).unwrap();
+        let system = System {
+            machine,
+            ..system.clone()
+        };
+        admit(&system).unwrap().admitted
+    };
+    assert!(with(13_000));
+    assert!(!with(33_000));
+}
