@@ -392,6 +392,11 @@ impl Runtime {
             ..System::default()
         };
         meaning(&system).map_err(StartError::NotAdmitted)?;
+        if let Some(foreign) = system.schedulers.iter().find(|s| s.code.is_some()) {
+            let name = &foreign.name;
+            let what = format!("scheduler `{name}`: a Runtime executes no policy of a library");
+            return Err(StartError::NotAdmitted(NotAdmitted::Meaningless(what)));
+        }
         let frequency = clock_rate().frequency;
         let funding = terms.funding(Vec::new());
         let overhead = terms.stretch().saturating_add(funding.grace);
