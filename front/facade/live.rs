@@ -76,7 +76,7 @@ pub struct Admitted {
     pub machine: Verdict,
     /// The measurement of just now; `None`: the terms were given.
     pub overheads: Option<Overheads>,
-    /// What the same terms say of the changes that the system declares, in order.
+    /// The verdicts of the same terms on the changes that the system declares, in order.
     pub changes: Vec<Transition>,
     terms: Machine,
 }
@@ -268,16 +268,7 @@ pub fn run(
         set_promises(&mut head, &of_file, Some(&of_machine));
         Stream::start(&head, file, &mut cpus)
     });
-    let defaults = PlatformOptions::default();
-    let platform = PlatformOptions {
-        duration_ns: Some(duration.as_ns()),
-        grace_ns: longest_deadline(system).as_ns(),
-        stop: Arc::clone(&options.stop),
-        sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
-        give_back: GiveBack::of(&admitted.terms),
-        early_ns: punctual_linux::early_for(&admitted.terms),
-        ..defaults
-    };
+    let platform = for_platform(system, options, &admitted.terms, duration);
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
@@ -300,6 +291,25 @@ pub fn run(
         None => {}
     }
     Ok(log)
+}
+
+/// The options of the platform for a run under these terms.
+fn for_platform(
+    system: &System,
+    options: &LiveOptions,
+    terms: &Machine,
+    duration: Span<Ns>,
+) -> PlatformOptions {
+    let defaults = PlatformOptions::default();
+    PlatformOptions {
+        duration_ns: Some(duration.as_ns()),
+        grace_ns: longest_deadline(system).as_ns(),
+        stop: Arc::clone(&options.stop),
+        sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
+        give_back: GiveBack::of(terms),
+        early_ns: punctual_linux::early_for(terms),
+        ..defaults
+    }
 }
 
 /// A CPU before its run.

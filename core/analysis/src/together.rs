@@ -13,9 +13,10 @@
 //!    each bound that counts the other counts the leader. That holds as long as both are ready
 //!    when they are released, so neither may wait for a predecessor, and they share a node.
 //! 4. A job executes no more than its budget holds: the costs that are counted for it, and a grace.
-//!    Its thread owes that to its next allotment, as it does for being stopped ([`Funding`]). So each task takes
-//!    both once in a busy window: with its own urgency, below other schedulers above all. Of those
-//!    that are less urgent one may have begun before the window: this is counted above all, too.
+//!    Its thread owes that to its next allotment, as it does for being stopped ([`Funding`]). So
+//!    each task takes both once in a busy window: with its own urgency, below other schedulers
+//!    above all. Of those that are less urgent one may have begun before the window: this is
+//!    counted above all, too.
 //!
 //! [`Funding`]: punctual_model::Funding
 

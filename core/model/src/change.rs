@@ -9,8 +9,7 @@ use alloc::vec::Vec;
 
 use crate::id::{SchedulerId, TaskId};
 use crate::priority::Priority;
-use crate::scheduler::Server;
-use crate::system::System;
+use crate::scheduler::{Scheduler, Server};
 use crate::task::{Class, Task};
 use crate::time::{Instant, Ns, Span, Work};
 
@@ -105,14 +104,14 @@ impl Step {
 impl Change {
     /// The places of its steps in the order in which they are done: schedulers come, parents
     /// first; supply, constraints; tasks move, stop, start; schedulers go, children first.
-    /// O(n log n · depth).
-    pub fn in_order(&self, system: &System) -> Vec<usize> {
+    /// `schedulers` are those of the system. O(n log n · depth).
+    pub fn in_order(&self, schedulers: &[Scheduler]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_cached_key(|&at| {
             let step = &self.steps[at];
             let depth = match *step {
-                Step::Join(id) => depth(system, id),
-                Step::Leave(id) => usize::MAX - depth(system, id),
+                Step::Join(id) => depth(schedulers, id),
+                Step::Leave(id) => usize::MAX - depth(schedulers, id),
                 _ => 0,
             };
             (step.rank(), depth)
@@ -121,10 +120,10 @@ impl Change {
     }
 }
 
-fn depth(system: &System, id: SchedulerId) -> usize {
-    let parent = |id: &SchedulerId| system.schedulers.get(id.index())?.parent;
+fn depth(schedulers: &[Scheduler], id: SchedulerId) -> usize {
+    let parent = |id: &SchedulerId| schedulers.get(id.index())?.parent;
     let up = core::iter::successors(Some(id), parent);
-    up.take(system.schedulers.len()).count()
+    up.take(schedulers.len()).count()
 }
 
 impl Terms {

@@ -90,8 +90,8 @@ impl Machine {
         parts.into_iter().fold(self.switch, Work::saturating_add)
     }
 
-    /// The room that budgets have beyond the work of jobs, where each stretch of execution of a task
-    /// is counted with these costs.
+    /// The room that budgets have beyond the work of jobs, where each stretch of execution of a
+    /// task is counted with these costs.
     pub fn funding(&self, stretches: Vec<Work<Ns>>) -> Funding {
         Funding {
             stretches,

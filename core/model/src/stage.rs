@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
         let mut mistakes = Vec::new();
         let mut known: Vec<Subject> = Vec::new();
         self.changed = true;
-        for at in change.in_order(self.declared) {
+        for at in change.in_order(&self.declared.schedulers) {
             let step = &change.steps[at];
             let done = if known.contains(&step.subject()) {
                 let name = self.name(step.subject());

@@ -32,7 +32,7 @@ pub struct System {
     pub requirements: Vec<Requirement>,
     /// How to run it, unless the command line says otherwise.
     pub run: RunOptions,
-    /// What changes while it runs, in the order of time ([`crate::Stage`]).
+    /// The changes while it runs, in the order of time ([`crate::Stage`]).
     pub changes: Vec<Change>,
 }
 

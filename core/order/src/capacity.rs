@@ -14,8 +14,8 @@ pub struct Capacity {
     pub background_turn: Span,
     /// Schedulers below the CPU's own policy at any one time.
     pub nodes: u16,
-    /// The last part of the budget of every job. A thread owes the part of it that a job uses to its
-    /// next allotment.
+    /// The last part of the budget of every job. A thread owes the part of it that a job uses to
+    /// its next allotment.
     pub grace: Work,
     /// The cost of stopping a job whose budget is used up: its thread owes that, too.
     pub stop_cost: Work,

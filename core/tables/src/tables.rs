@@ -101,8 +101,8 @@ impl Tables {
         }
     }
 
-    /// Budgets get room for the time that the machine takes on behalf of their jobs. A section, too,
-    /// is charged for the scheduler inside it. `system` is the one that the tables are of.
+    /// Budgets get room for the time that the machine takes on behalf of their jobs. A section,
+    /// too, is charged for the scheduler inside it. `system` is the one that the tables are of.
     pub fn fund(&mut self, system: &System, funding: &Funding) {
         let mut cpus = core::mem::take(&mut self.cpus);
         for cpu in &mut cpus {
@@ -119,8 +119,8 @@ impl Tables {
         self.cpus = cpus;
     }
 
-    /// A constraint of this task with the room in its budget. A stretch is counted at the start of a
-    /// job, and after each suspension and each lock that may have to wait. The grace is on top.
+    /// A constraint of this task with the room in its budget. A stretch is counted at the start of
+    /// a job, and after each suspension and each lock that may have to wait. The grace is on top.
     pub fn funded(
         &self,
         constraint: Constraint,

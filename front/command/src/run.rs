@@ -92,7 +92,6 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }),
         sample: args.sample,
         record: promised.stream(),
-        ..LiveOptions::default()
     };
     if let Some(asked) = args.sample.filter(|_| !flags.outputs.quiet) {
         remark_sample(asked);

@@ -59,7 +59,6 @@ pub(crate) fn execute(args: &Args) -> Ended {
         source: description.origin().into(),
         fingerprint: origin::of_simulation(),
         record: promised.stream(),
-        ..SimOptions::default()
     };
     let bar = Bar::new("sim", flags.outputs.quiet);
     let log = punctual::simulate(

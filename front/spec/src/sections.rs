@@ -69,7 +69,7 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "task": TASK, named;
     /// Requirements beyond the deadlines.
     "require": REQUIRE;
-    /// What changes while it runs: parts come, go, move and get other terms. All of a change
+    /// A change of the running system: parts come, go, move and get other terms. All of a change
     /// happens, or nothing of it.
     "change": CHANGE, named;
     /// How to run the system, unless the command line says otherwise.

@@ -127,7 +127,7 @@ pub(crate) struct Cpu<'a, P, S> {
     /// Missing time to report with the next entry, and the instant before which nothing is seen.
     unreported: Uncharged,
     asleep_until: Instant,
-    /// What changes while it runs.
+    /// The changes while it runs.
     plan: Plan,
     late_timer: Span,
     cache_delay: Work,

@@ -16,7 +16,7 @@ pub struct Recording {
     pub threads: Vec<RecordedThread>,
     /// Time charged to nobody, in order, disjoint.
     pub gaps: Vec<Gap>,
-    /// What changed while it ran.
+    /// The changes while it ran.
     pub plan: Plan,
 }
 

@@ -22,7 +22,7 @@ pub struct Options {
     pub seed: u64,
     /// What goes wrong.
     pub faults: Faults,
-    /// What changes while it runs, CPU by CPU; nothing where there is no plan.
+    /// The changes while it runs, CPU by CPU; nothing where there is no plan.
     pub plans: Vec<Plan>,
 }
 

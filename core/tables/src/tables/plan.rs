@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
                 events: Vec::new(),
             })
             .collect();
-        for place in change.in_order(self.system) {
+        for place in change.in_order(&self.system.schedulers) {
             self.step(&change.steps[place], &mut planned);
         }
         planned

@@ -1,8 +1,8 @@
 //! Everything that a machine takes for scheduling, term by term, for `punctual doctor --measure`.
 //!
 //! The terms that admission counts (switch, timer entry, timer set anew, preemption), and beside
-//! them the parts that they are made of and how late a CPU wakes up. The proposal follows the rule of
-//! [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest sample
+//! them the parts that they are made of and how late a CPU wakes up. The proposal follows the rule
+//! of [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest sample
 //! stand beside it, because they say how much above the proposal comes and goes with the
 //! neighbours.
 
