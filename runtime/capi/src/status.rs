@@ -346,6 +346,6 @@ mod tests {
             let code = Status::from(error);
             assert!(code != Status::PUNCTUAL_OK && code != Status::PUNCTUAL_INTERNAL);
         }
-        assert_eq!(all.len(), 30);
+        assert_eq!(all.len(), 31);
     }
 }
