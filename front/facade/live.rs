@@ -268,7 +268,7 @@ pub fn run(
         set_promises(&mut head, &of_file, Some(&of_machine));
         Stream::start(&head, file, &mut cpus)
     });
-    let platform = for_platform(system, options, &admitted.terms, duration);
+    let platform = for_platform(system, options, &admitted, duration);
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
@@ -293,11 +293,12 @@ pub fn run(
     Ok(log)
 }
 
-/// The options of the platform for a run under these terms.
+/// The options of the platform for a run that is admitted so. Timers are set early where their
+/// price was measured here: terms from elsewhere do not say whether they hold it.
 fn for_platform(
     system: &System,
     options: &LiveOptions,
-    terms: &Machine,
+    admitted: &Admitted,
     duration: Span<Ns>,
 ) -> PlatformOptions {
     let defaults = PlatformOptions::default();
@@ -306,8 +307,8 @@ fn for_platform(
         grace_ns: longest_deadline(system).as_ns(),
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
-        give_back: GiveBack::of(terms),
-        early_ns: punctual_linux::early_for(terms),
+        give_back: GiveBack::of(&admitted.terms),
+        early_ns: admitted.overheads.as_ref().map_or(0, |o| o.early_ns),
         ..defaults
     }
 }

@@ -39,6 +39,7 @@ fn alone(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
         stretches: vec![Work::from_ns(2)],
         grace: Work::from_ns(3),
         stop: Work::from_ns(5),
+        ..Funding::default()
     };
     let options = SimOptions {
         duration: Some(Span::from_ns(600)),

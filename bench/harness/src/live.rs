@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use punctual_kern::{Constraint, Plan};
 use punctual_linux::{
-    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate, early_for,
+    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate,
     measure_overheads, run,
 };
 use punctual_model::{
@@ -262,7 +262,7 @@ fn early() -> Result<u64, String> {
     let cpu = *allowed()?.last().ok_or("no CPU may be used")?;
     let measured = measure_overheads(cpu, &RunOptions::default());
     let overheads = measured.map_err(|error| error.to_string())?;
-    Ok(*EARLY.get_or_init(|| early_for(&overheads.machine())))
+    Ok(*EARLY.get_or_init(|| overheads.early_ns))
 }
 
 /// What a run leaves behind.

@@ -24,12 +24,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Funding, Machine, PolicyKind, System, Task, TaskId};
+use punctual_model::{Class, CpuId, Funding, Machine, PolicyKind, Supply, System, Task, TaskId};
 
 use crate::demand::RequestBound;
 use crate::entity::Reserved;
 use crate::error::Checked;
-use crate::lookup::{node_of, policy_of, task_name, tasks};
+use crate::lookup::{ancestors, node_of, policy_of, task_name, tasks};
 use crate::units::{Span, Work};
 use crate::verdict::TaskVerdict;
 
@@ -63,7 +63,7 @@ pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
         };
         push(name, cost, separation, task.jitter);
         let cost = match task.class {
-            Class::Reservation { .. } => machine.timer,
+            Class::Reservation { .. } | Class::Once { .. } => machine.timer,
             _ => machine.budget_timer,
         };
         let name = format!("timer for a budget of {own}");
@@ -81,12 +81,19 @@ pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
     reserved
 }
 
-/// The time that jobs of a task of the CPU's own scheduler may take in a busy window beyond the
-/// costs that are counted for each.
+/// The time that jobs of a task may take in a busy window, of the supply of their scheduler, beyond
+/// the costs that are counted for each.
 pub(crate) fn overrun(system: &System, task: &Task) -> Work {
-    match task.class.runs_per_job() && task.scheduler.is_none() {
-        true => system.machine.funding(Vec::new()).overrun(),
-        false => Work::ZERO,
+    let funding = system.machine.funding(Vec::new());
+    if !task.class.runs_per_job() {
+        return Work::ZERO;
+    }
+    let mut above = ancestors(system, task.scheduler);
+    match task.scheduler {
+        None => funding.overrun(),
+        // The stop is counted above all; the grace is executed on the budget of the server.
+        Some(_) if above.any(|(_, s)| matches!(s.supply, Supply::Server(_))) => funding.grace,
+        Some(_) => Work::ZERO,
     }
 }
 

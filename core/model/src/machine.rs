@@ -95,6 +95,10 @@ impl Machine {
     pub fn funding(&self, stretches: Vec<Work<Ns>>) -> Funding {
         Funding {
             stretches,
+            section: self
+                .stretch()
+                .saturating_add(self.timer)
+                .saturating_add(self.budget_timer),
             grace: self.timer.saturating_add(self.timer),
             stop: self.timer.max(self.preemption),
         }
@@ -107,6 +111,9 @@ impl Machine {
 pub struct Funding {
     /// By task: the costs that are counted for each stretch of execution.
     pub stretches: Vec<Work<Ns>>,
+    /// A critical section may be charged so much beyond its length: a stretch, and timer entries
+    /// inside it.
+    pub section: Work<Ns>,
     /// So much more a job may execute, for it may be charged with timer entries that it has not
     /// caused: two. Its thread owes the part that it uses to its next allotment.
     pub grace: Work<Ns>,

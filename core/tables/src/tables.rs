@@ -108,8 +108,8 @@ impl Tables {
         for cpu in &mut cpus {
             cpu.capacity.grace = funding.grace.ticks_up(self.frequency);
             cpu.capacity.stop_cost = funding.stop.ticks_up(self.frequency);
-            for (thread, declared) in &mut cpu.uses {
-                let each = self.stretch(cpu.threads[*thread as usize].0, funding);
+            let each = funding.section.ticks_up(self.frequency);
+            for (_, declared) in &mut cpu.uses {
                 declared.length = declared.length.saturating_add(each);
             }
             for (id, constraint) in &mut cpu.threads {

@@ -51,7 +51,6 @@ pub use measure::taken::try_kernel;
 pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;
-pub use record::early::early_for;
 #[doc(hidden)] // For the test that such runs fail.
 pub use record::forgo::forgo_deferral;
 pub use record::input::{

@@ -8,7 +8,7 @@ use punctual_child::ChildScheduler;
 use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Sink};
 use punctual_linux::{
     Body, ChildInput, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions,
-    ThreadInput, clock_rate, early_for, end_run, measure_overheads, run, share_of_others,
+    ThreadInput, clock_rate, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
     Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
@@ -296,12 +296,14 @@ impl Runtime {
         let mut options = self.options(spawned);
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
-            None => measure_overheads(self.host, &options)
-                .map(|overheads| with_share_of_others(&overheads))
-                .map_err(StartError::Run)?,
+            None => {
+                let measured = measure_overheads(self.host, &options);
+                let overheads = measured.map_err(StartError::Run)?;
+                options.early_ns = overheads.early_ns;
+                with_share_of_others(&overheads)
+            }
         };
         options.give_back = GiveBack::of(&terms);
-        options.early_ns = early_for(&terms);
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);

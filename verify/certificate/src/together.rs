@@ -79,10 +79,10 @@ pub(crate) fn preempts(system: &System, policy: Policy, own: usize, leader: Opti
 }
 
 /// The time that the timer for the budget of a job takes: a job that is done has it set anew, a
-/// reservation may leave it behind.
+/// reservation may leave it behind, and at the end of a one-shot budget it fires.
 pub(crate) fn budget_entry(machine: &Machine, task: &Task) -> u64 {
     match task.class.as_str() {
-        "reservation" => machine.timer,
+        "reservation" | "once" => machine.timer,
         _ => machine.budget_timer,
     }
 }

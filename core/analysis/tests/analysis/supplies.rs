@@ -2,7 +2,9 @@
 
 use crate::common::random::Random;
 use crate::common::{EDF, FP, periodic, span, work};
-use punctual_analysis::{Aim, Change, NoSuggestion, When, admit_transition, is_admitted, suggest};
+use punctual_analysis::{
+    Aim, Change, NoSuggestion, When, admit, admit_transition, is_admitted, suggest,
+};
 use punctual_model::{
     CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
     Supply, System, Trust, Work,
@@ -51,6 +53,23 @@ fn with_budget(system: &System, index: usize, budget: u64) -> System {
         server.budget = Work::from_ns(budget);
     }
     changed
+}
+
+#[test]
+fn the_grace_of_a_sibling_is_executed_on_the_budget_of_their_server() {
+    let mut system = periodic(FP, &[(5, 100, 1_000), (4, 100, 1_000)]);
+    let supply = server(ServerKind::Polling, 10, 100);
+    system.schedulers.push(child("s0", FP, 9, supply));
+    for task in &mut system.tasks {
+        task.scheduler = Some(SchedulerId(0));
+    }
+    let last = |system: &System| admit(system).expect("valid").tasks[1].response_bound;
+    let free = last(&system).expect("bounded");
+    system.machine.timer = work(1);
+    // A sibling that overruns executes 2 beyond its 5, and 10 are not enough for both: the second
+    // task goes on with the next budget, which comes a period later.
+    let paid = last(&system).expect("bounded");
+    assert!(paid >= free.saturating_add(span(90)), "{free:?}, {paid:?}");
 }
 
 /// Two servers with a task each, and a task beside them.

@@ -25,7 +25,7 @@ use punctual_model::{
 
 use crate::entry::give_back::SLICE_NS;
 use crate::record::body::Body;
-use crate::record::early::early_for;
+use crate::record::early::early_ns;
 use crate::record::input::{CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
 use crate::record::limits::LOOK_NS;
 use crate::record::outcome::Mode;
@@ -61,7 +61,10 @@ pub struct Overheads {
     /// A timer that is set anew before it fires, as when a job is done: the call, and the interrupt
     /// that comes all the same. Where that did not happen, a whole timer entry.
     pub anew_ns: u64,
-    /// Samples behind the four figures above, in this order.
+    /// The timer of a release may be set so much earlier ([`RunOptions::early_ns`]): what lies
+    /// before the release and behind it is together no longer than `preemption_ns`.
+    pub early_ns: u64,
+    /// Samples behind switches, timers, preemptions and timers set anew.
     pub samples: [usize; 4],
     /// Under which class this was measured.
     pub mode: Mode,
@@ -98,22 +101,16 @@ impl Overheads {
 /// As for [`run()`].
 pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, RunError> {
     let (switches, mode) = persist(|| measure_switch(host, options))?;
-    let preemptions = persist(|| measure_preemption(host, options))?.first;
-    let timers = persist(|| measure_timer(host, &with_early(options, &preemptions)))?;
-    let anew = persist(|| measure_anew(host, options))?;
-    let measured = [&switches, &timers, &preemptions, &anew];
-    Ok(Overheads::of(measured, mode))
-}
-
-/// As a run would set its timers: the price of an entry has the waits of its handlers.
-fn with_early(options: &RunOptions, preemptions: &Measured) -> RunOptions {
-    RunOptions {
-        early_ns: early_for(&Machine {
-            preemption: Work::from_ns(proposed(preemptions)),
-            ..Machine::default()
-        }),
+    let preemptions = persist(|| measure_preemption(host, options))?;
+    let early = RunOptions {
+        early_ns: preemptions.early_ns(),
         ..options.clone()
-    }
+    };
+    let timers = persist(|| measure_timer(host, &early))?;
+    // Where it cannot be measured, a whole entry counts.
+    let anew = persist(|| measure_anew(host, options)).unwrap_or_default();
+    let measured = [&switches, &timers, &preemptions.first, &anew];
+    Ok(Overheads::of(measured, early.early_ns, mode))
 }
 
 /// The figure that admission counts.
@@ -124,12 +121,13 @@ fn proposed(measured: &Measured) -> u64 {
 
 impl Overheads {
     /// From what was measured of switches, timers, preemptions and timers set anew.
-    fn of(measured: [&Measured; 4], mode: Mode) -> Overheads {
+    fn of(measured: [&Measured; 4], early_ns: u64, mode: Mode) -> Overheads {
         let [switches, timers, preemptions, anew] = measured;
         Overheads {
             switch_ns: proposed(switches),
             timer_ns: proposed(timers),
             preemption_ns: proposed(preemptions),
+            early_ns,
             anew_ns: match anew.ticks.is_empty() {
                 true => proposed(timers),
                 false => proposed(anew),
@@ -446,6 +444,13 @@ struct Preemptions {
     timer: Measured,
     /// From the entry to the first instruction.
     dispatch: Measured,
+}
+
+impl Preemptions {
+    /// How much earlier the timer of a release may be set.
+    fn early_ns(&self) -> u64 {
+        early_ns(proposed(&self.first), proposed(&self.dispatch))
+    }
 }
 
 impl Sampled for Preemptions {

@@ -8,13 +8,13 @@
 //!
 //! The end of a budget is not such an instant: a thread has all of its budget.
 //!
-//! The margin is at most half of the time that admission counts for a preemption. That time lasts
-//! from the instant for which the timer is set to the successor's first instruction. So the part
-//! before the release and the part behind it are no longer than that.
+//! The margin has a limit ([`early_ns`]): the part before the release and the part behind it are
+//! together no longer than admission counts for a preemption. That time lasts from the instant for
+//! which a timer is set to the successor's first instruction.
 
 use core::cell::Cell;
 
-use punctual_model::{Instant, Machine};
+use punctual_model::Instant;
 
 /// More than this is not worth the waiting.
 const LARGEST_NS: u64 = 40_000;
@@ -23,10 +23,14 @@ const LARGEST_NS: u64 = 40_000;
 pub(crate) const STEP_NS: u64 = 500;
 const EARLY_STEPS: u64 = 3;
 
-/// How much earlier than a release its timer may be set where admission counts these terms, in
-/// nanoseconds ([`crate::RunOptions::early_ns`]).
-pub fn early_for(terms: &Machine) -> u64 {
-    (terms.preemption.as_ns() / 2).min(LARGEST_NS)
+/// How much earlier than a release its timer may be set, in nanoseconds, where a preemption takes
+/// `preemption` from the instant that its timer is set for to the successor's first instruction,
+/// `dispatch` of that from the scheduler's entry on: so much that both parts, before the release and
+/// behind it, are no longer than `preemption`, however late the timer comes.
+pub(crate) fn early_ns(preemption: u64, dispatch: u64) -> u64 {
+    (preemption / 2)
+        .min(preemption.saturating_sub(dispatch))
+        .min(LARGEST_NS)
 }
 
 /// The margin of one CPU, in ticks. Gate closed.
@@ -134,13 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn half_of_what_a_preemption_counts_for() {
-        let terms = |ns| Machine {
-            preemption: punctual_model::Work::from_ns(ns),
-            ..Machine::default()
-        };
-        assert_eq!(early_for(&terms(30_000)), 15_000);
-        assert_eq!(early_for(&terms(900_000)), LARGEST_NS);
-        assert_eq!(early_for(&Machine::default()), 0);
+    fn before_and_behind_the_release_are_together_no_longer_than_a_preemption() {
+        assert_eq!(early_ns(30_000, 10_000), 15_000);
+        assert_eq!(
+            early_ns(30_000, 20_000),
+            10_000,
+            "the longer part is behind it"
+        );
+        assert_eq!(early_ns(900_000, 10_000), LARGEST_NS);
+        assert_eq!([early_ns(0, 0), early_ns(10_000, 12_000)], [0, 0]);
     }
 }

@@ -84,7 +84,7 @@ pub struct RunOptions {
     /// more, for a timer entry each; the stop flag is looked at then, too.
     pub sample_ns: u64,
     /// The timer of a release may be set so much earlier (nanoseconds), as timers turn out to be
-    /// late; 0: never. Admission must count it: see [`crate::early_for`].
+    /// late; 0: never. Admission must count it: see [`crate::Overheads::early_ns`].
     pub early_ns: u64,
 }
 

@@ -14,7 +14,7 @@ use punctual_model::Span;
 
 use super::{
     Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, clock, measure_preemption,
-    measure_switch, measure_timer, measure_wake, persist, proposed, short_run, with_early,
+    measure_switch, measure_timer, measure_wake, persist, proposed, short_run,
 };
 use crate::entry::request::open_gate;
 use crate::record::body::Body;
@@ -119,11 +119,15 @@ pub fn measure_terms(
 ) -> Result<Terms, RunError> {
     let (switches, mode) = persist(|| measure_switch(host, options))?;
     let preemptions = persist(|| measure_preemption(host, options))?;
-    let timers = persist(|| measure_timer(host, &with_early(options, &preemptions.first)))?;
+    let early = RunOptions {
+        early_ns: preemptions.early_ns(),
+        ..options.clone()
+    };
+    let timers = persist(|| measure_timer(host, &early))?;
     let wakes = measure_wake(host, options, mode)?;
-    let anew = persist(|| measure_anew(host, options))?;
+    let anew = persist(|| measure_anew(host, options)).unwrap_or_default();
     let counted = [&switches, &timers, &preemptions.first, &anew];
-    let overheads = Overheads::of(counted, mode);
+    let overheads = Overheads::of(counted, early.early_ns, mode);
     // What nobody counts on may fail: who else uses these CPUs under real-time priority can keep a
     // run from ending, and the last needs two of them.
     let releases = persist(|| measure_release(host, options)).map_err(|error| error.to_string());
