@@ -224,20 +224,23 @@ impl Thread {
     /// the whole. A job gets it less the debts of its thread: the grace that the one before used,
     /// the cost of stopping it, and, if it goes on, its work beyond the budget.
     pub(crate) fn take_allotment(&mut self, allotment: u64, grace: Work, goes_on: bool) {
-        let mut debt = Work::ZERO;
-        if self.constraint.class.runs_per_job() {
-            debt = self.owed;
-            if self.taken > 0 {
-                debt = debt.saturating_add(grace.saturating_sub(self.budget));
-            }
-            if goes_on {
-                debt = debt.saturating_add(self.debt);
-            }
-        }
+        let had_one = self.taken > 0;
         self.taken = allotment;
         let full = self.constraint.class.budget().unwrap_or_default();
-        self.budget = full.saturating_sub(debt);
-        (self.debt, self.owed) = (Work::ZERO, debt.saturating_sub(full));
+        let debt = core::mem::take(&mut self.debt);
+        if !self.constraint.class.runs_per_job() {
+            self.budget = full;
+            return;
+        }
+        let mut owed = self.owed;
+        if had_one {
+            owed = owed.saturating_add(grace.saturating_sub(self.budget));
+        }
+        if goes_on {
+            owed = owed.saturating_add(debt);
+        }
+        self.budget = full.saturating_sub(owed);
+        self.owed = owed.saturating_sub(full);
     }
 
     /// Its job is stopped. That costs so much if it has used up a budget, and did not find it so.

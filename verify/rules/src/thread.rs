@@ -83,6 +83,8 @@ pub(crate) struct Thread {
     pub(crate) debt: u64,
     /// The part of its debt that lasts from job to job.
     pub(crate) owed: u64,
+    /// Its last allotment was a job's, so a grace was part of it.
+    pub(crate) graced: bool,
     /// Its job has executed to the end of a budget, and has not been stopped for it yet.
     pub(crate) drained: bool,
     /// Allotments granted by releases so far, and the last one taken.
@@ -122,6 +124,7 @@ impl Thread {
             budget: 0,
             debt: 0,
             owed: 0,
+            graced: false,
             drained: false,
             granted: 0,
             taken: 0,
@@ -193,14 +196,14 @@ impl Thread {
     /// used.
     pub(crate) fn settle_debt(&mut self, grace: u64) -> u64 {
         let full = self.allotment();
-        let mut debt = self.debt.saturating_add(self.owed);
-        if self.taken > 0 {
+        let mut debt = core::mem::take(&mut self.debt).saturating_add(self.owed);
+        if core::mem::replace(&mut self.graced, self.constraint.class.runs_per_job()) {
             debt = debt.saturating_add(grace.saturating_sub(self.budget));
         }
-        if !self.constraint.class.runs_per_job() {
-            debt = 0;
+        if !self.graced {
+            return full;
         }
-        (self.debt, self.owed) = (0, debt.saturating_sub(full));
+        self.owed = debt.saturating_sub(full);
         full.saturating_sub(debt)
     }
 

@@ -40,6 +40,10 @@ impl<P: Policy> Shard<P> {
     /// Puts a constraint in force; the first arrival is a phase after `from`.
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
+        if !t.constraint.class.runs_per_job() || t.taken == 0 {
+            // No job has used a grace.
+            t.budget = self.costs[0];
+        }
         t.constraint = constraint;
         t.band = t.own_band();
         t.first_arrival = from.saturating_add(constraint.phase);
