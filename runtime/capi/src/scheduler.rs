@@ -324,7 +324,7 @@ pub extern "C" fn punctual_scheduler_demote(
         above.scheduler.demote(&below.scheduler).map_err(refused)?;
         drop((above, below));
         SCHEDULERS.each(|entry| {
-            if !entry.scheduler.is_alive() {
+            if entry.scheduler.is_dead() {
                 entry.retire();
             }
         });

@@ -9,6 +9,7 @@
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
 
+mod former;
 #[cfg(test)]
 mod histories;
 mod left;
@@ -17,15 +18,15 @@ mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, When};
-use punctual_analysis::{admit, admit_transition};
+use punctual_analysis::{AnalysisError, Exactness, Verdict, admit};
 use punctual_kern::NodeId;
 use punctual_linux::{Who, undisturbed};
 use punctual_model::{
-    Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task, TaskId,
+    Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task,
 };
 
 use crate::constraint::Constraint;
+use former::{Former, less_favourable};
 use loan::Loan;
 use tree::Branch;
 
@@ -105,6 +106,8 @@ struct State {
     /// One per scheduler of the system.
     branches: Vec<Branch>,
     loans: Vec<Loan>,
+    /// What a thread was before its last change.
+    former: Option<Former>,
 }
 
 impl Admission {
@@ -128,6 +131,7 @@ impl Admission {
             owners: Vec::new(),
             branches: Vec::new(),
             loans: Vec::new(),
+            former: None,
         };
         Admission {
             state,
@@ -171,42 +175,19 @@ impl Admission {
         }
     }
 
-    /// Grants another constraint instead.
-    pub(crate) fn replace(
-        &mut self,
-        grant: Grant,
-        constraint: &Constraint,
-        now: Instant<Ns>,
-    ) -> Result<(), NotAdmitted> {
-        self.forget_until(now);
-        let place = self.state.granted(grant)?;
-        let old = &self.state.system.tasks[place];
-        let mut task = constraint.task(&old.name);
-        task.phase = Span::ZERO;
-        task.scheduler = old.scheduler;
-        let id = TaskId(u32::try_from(place).unwrap_or(u32::MAX));
-        let mut changed = self.state.clone();
-        changed.system.tasks[place] = task.clone();
-        let owner = &mut changed.owners[place];
-        owner.lag = owner.lag.max(constraint.lag());
-        let verdict = changed.judge()?;
-        let change = Change::Replace(id, task);
-        let now = self.state.judged();
-        let transition = admit_transition(&now, &change).map_err(NotAdmitted::Analysis)?;
-        match transition.when {
-            When::AtOnce | When::ZeroLag => {
-                self.take(changed, &verdict);
-                Ok(())
-            }
-            When::Idle => Err(NotAdmitted::NoSafeInstant(transition.ground)),
-            When::Never => Err(NotAdmitted::Refused(Box::new(transition.verdict))),
+    /// The thread has ended: its bandwidth is free when its lag is zero.
+    pub(crate) fn remove(&mut self, grant: Grant, now: Instant<Ns>) {
+        if let Some(place) = self.state.place(grant) {
+            let owner = &mut self.state.owners[place];
+            owner.until = Some(now.saturating_add(owner.lag));
         }
     }
 
-    /// The thread has ended: its bandwidth is free from `at` on.
-    pub(crate) fn remove(&mut self, grant: Grant, at: Instant<Ns>) {
+    /// The thread never came to be: its bandwidth is free at once.
+    pub(crate) fn withdraw(&mut self, grant: Grant) {
         if let Some(place) = self.state.place(grant) {
-            self.state.owners[place].until = Some(at);
+            let _ = self.state.owners.remove(place);
+            let _ = self.state.system.tasks.remove(place);
         }
     }
 
@@ -283,6 +264,13 @@ impl State {
             let _ = self.loans.remove(place);
         }
         self.forget_branches(now);
+        if self
+            .former
+            .as_ref()
+            .is_some_and(|former| self.is_former_over(former, now))
+        {
+            self.former = None;
+        }
     }
 
     /// The system that the analysis is asked about. In a tree every scheduler may have background
@@ -301,7 +289,7 @@ impl State {
             };
             if !matches!(policy, PolicyKind::Tdm { .. }) {
                 let at = place.map_or(schedulers, SchedulerId::index);
-                let name = format!("background:{at}");
+                let name = format!("background:{at}:node");
                 let mut task = Task::new(name, CpuId(0), Class::Aperiodic);
                 task.scheduler = place;
                 system.tasks.push(task);
@@ -315,14 +303,9 @@ impl State {
     /// favourable one for each task.
     fn judge(&self) -> Result<Verdict, NotAdmitted> {
         let mut system = self.judged();
-        let mut verdict = judge(&system)?;
+        let mut verdict = self.judge_changing(&system)?;
         if self.take_loans(&mut system)? {
-            let while_lent = judge(&system)?;
-            for (task, other) in verdict.tasks.iter_mut().zip(while_lent.tasks) {
-                if other.response_bound > task.response_bound {
-                    *task = other;
-                }
-            }
+            less_favourable(&mut verdict, self.judge_changing(&system)?);
         }
         Ok(verdict)
     }
@@ -428,7 +411,7 @@ mod tests {
         let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
         cpu.add(("b", ROOT), &half(10), at(0))
             .expect("the other half");
-        cpu.remove(first, at(15));
+        cpu.remove(first, at(5));
         assert!(cpu.add(("c", ROOT), &half(10), at(14)).is_err());
         assert!(cpu.add(("c", ROOT), &half(10), at(15)).is_ok());
     }
@@ -446,9 +429,9 @@ mod tests {
             .add(("high", ROOT), &periodic(10, 3, 3), at(0))
             .expect("alone");
         let _ = cpu.add(("low", ROOT), &low, at(0)).expect("14 of 15 ms");
-        // It is done at 3 and its lag is zero at 10. The job of `low` that arrived at 0 is not done
+        // It leaves at 0 and its lag is zero at 10. The job of `low` that arrived at 0 is not done
         // then: with 6 ms more from 10 on it would take 17 ms.
-        cpu.remove(high, at(10));
+        cpu.remove(high, at(0));
         let next = periodic(20, 6, 2);
         assert!(cpu.add(("next", ROOT), &next, at(10)).is_err());
         assert!(cpu.add(("next", ROOT), &next, at(45)).is_ok());
@@ -465,10 +448,10 @@ mod tests {
         };
         let low = cpu.add(("low", ROOT), &light(20, 1), at(0)).expect("alone");
         let high = cpu.add(("high", ROOT), &light(10, 2), at(0)).expect("two");
-        cpu.remove(high, at(5));
+        cpu.remove(high, at(0));
         cpu.add(("third", ROOT), &light(20, 0), at(30))
             .expect("two again");
-        cpu.remove(low, at(50));
+        cpu.remove(low, at(30));
         cpu.add(("fourth", ROOT), &light(20, 3), at(40))
             .expect("still taken");
         let promises = promises.lock().expect("nobody panicked");
@@ -483,17 +466,110 @@ mod tests {
         assert_eq!(bounds.collect::<Vec<_>>(), expected);
     }
 
+    /// What the core has done.
+    fn change(
+        cpu: &mut Admission,
+        grant: Grant,
+        constraint: &Constraint,
+        now: Instant<Ns>,
+    ) -> Result<(), NotAdmitted> {
+        let changed = cpu.replaces(grant, constraint, now)?;
+        cpu.accept(Some(changed));
+        Ok(())
+    }
+
     #[test]
     fn a_change_is_judged_like_a_new_thread() {
         let mut cpu = edf();
         let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
         cpu.add(("b", ROOT), &half(10), at(0))
             .expect("the other half");
-        assert!(cpu.replace(first, &half(20), at(1)).is_ok());
+        assert!(change(&mut cpu, first, &half(20), at(1)).is_ok());
         let all = Constraint::periodic(Span::from_ms(10), Work::from_ms(9));
-        assert!(cpu.replace(first, &all, at(2)).is_err());
+        assert!(change(&mut cpu, first, &all, at(2)).is_err());
         let nothing = Constraint::periodic(Span::ZERO, Work::from_ms(9));
         let meaningless = cpu.add(("c", ROOT), &nothing, at(3));
         assert!(matches!(meaningless, Err(NotAdmitted::Meaningless(_))));
+    }
+
+    #[test]
+    fn the_old_constraint_counts_until_its_lag_is_zero() {
+        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
+        let mut cpu = edf();
+        let a = cpu.add(("a", ROOT), &tenths(5), at(0)).expect("half");
+        cpu.add(("b", ROOT), &tenths(5), at(0)).expect("the other");
+        change(&mut cpu, a, &tenths(1), at(1)).expect("less");
+        // The present job of `a` still has its 5 ms.
+        let early = cpu.add(("c", ROOT), &tenths(4), at(1));
+        assert!(matches!(early, Err(NotAdmitted::Refused(_))), "{early:?}");
+        // A second change: nothing is known to be free yet.
+        assert!(change(&mut cpu, a, &tenths(5), at(2)).is_err());
+        assert!(cpu.add(("c", ROOT), &tenths(4), at(10)).is_err());
+        assert!(cpu.add(("c", ROOT), &tenths(4), at(11)).is_ok());
+    }
+
+    #[test]
+    fn two_changes_at_a_time_count_together() {
+        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
+        let mut cpu = edf();
+        let a = cpu.add(("a", ROOT), &tenths(3), at(0)).expect("alone");
+        let b = cpu.add(("b", ROOT), &tenths(3), at(0)).expect("both");
+        change(&mut cpu, a, &tenths(1), at(1)).expect("less");
+        change(&mut cpu, b, &tenths(1), at(2)).expect("less");
+        // 3 of `a`, 3 and 1 of `b`.
+        assert!(cpu.add(("c", ROOT), &tenths(4), at(3)).is_err());
+        assert!(cpu.add(("c", ROOT), &tenths(8), at(12)).is_ok());
+    }
+
+    #[test]
+    fn a_thread_that_never_came_to_be_takes_nothing() {
+        let mut cpu = edf();
+        let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
+        cpu.add(("b", ROOT), &half(10), at(0)).expect("the other");
+        cpu.remove(first, at(0));
+        cpu.withdraw(first);
+        assert!(cpu.add(("c", ROOT), &half(10), at(0)).is_ok());
+    }
+
+    #[test]
+    fn bandwidth_decides_only_among_threads_whose_jobs_recur() {
+        let mut cpu = edf();
+        let once = Constraint::once(Work::from_ms(8), Span::from_ms(10));
+        let first = cpu.add(("once", ROOT), &once, at(0)).expect("alone");
+        let next = Constraint::periodic(Span::from_ms(40), Work::from_ms(8));
+        let _ = cpu.add(("a", ROOT), &next, at(0)).expect("both");
+        cpu.remove(first, at(0));
+        // Bandwidth alone would be free at 10.
+        cpu.forget_until(at(10));
+        assert_eq!(cpu.state.owners.len(), 2);
+        cpu.forget_until(at(60));
+        assert_eq!(cpu.state.owners.len(), 1);
+    }
+
+    #[test]
+    fn names_of_threads_are_not_those_of_what_is_made_up() {
+        let mut cpu = Admission::new(
+            PolicyKind::FixedPriority { preemptive: true },
+            Machine::default(),
+            Arc::default(),
+        );
+        let scheduler = punctual_model::Scheduler {
+            name: "s".to_owned(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: PolicyKind::FixedPriority { preemptive: true },
+            priority: punctual_model::Priority::new(9),
+            supply: punctual_model::Supply::Shared,
+            trust: punctual_model::Trust::Inline,
+            quota: None,
+            fallback: None,
+            code: None,
+        };
+        let tree = [(NodeId::new(1, 0), ROOT, scheduler)];
+        cpu.plant(tree.into_iter()).expect("planted");
+        for name in ["background", "background"] {
+            let added = cpu.add((name, ROOT), &half(100).priority(1), at(0));
+            assert!(added.is_ok(), "{added:?}");
+        }
     }
 }

@@ -108,8 +108,6 @@ impl From<ManageError> for SpawnError {
 pub struct Thread<T> {
     child: Child<T>,
     grant: Option<Grant>,
-    /// From its end until its bandwidth is free.
-    lag: Span<Ns>,
 }
 
 /// How a thread is created; see [`spawn`] for the short form.
@@ -168,11 +166,7 @@ impl<'a> Builder<'a> {
         if !constraint.has_guarantee() {
             let in_core = constraint.in_core(punctual_model::Work::ZERO);
             let child = spawn_with(name, in_core, (on_fault, home), body)?;
-            return Ok(Thread {
-                child,
-                grant: None,
-                lag: Span::ZERO,
-            });
+            return Ok(Thread { child, grant: None });
         }
         let place = place().ok_or(SpawnError::NoRun)?;
         let home = home
@@ -186,14 +180,18 @@ impl<'a> Builder<'a> {
         let granted = Granted {
             place: place.clone(),
             grant,
-            lag: constraint.lag(),
         };
         let body = move || {
             let _until_its_end = granted;
             body()
         };
-        // A closure that is refused is dropped, and gives the grant back.
-        let child = spawn_with(name, in_core, (on_fault, Some(home)), body)?;
+        let child = spawn_with(name, in_core, (on_fault, Some(home)), body).inspect_err(|_| {
+            // It never had a job, so nothing has to pass. This fails only when the run is over.
+            let _ = place.ask(|admission, _| {
+                admission.withdraw(grant);
+                Ok(())
+            });
+        })?;
         // It fails only when the run is over.
         let _ = place.ask(|admission, _| {
             admission.bind(grant, child.who());
@@ -202,7 +200,6 @@ impl<'a> Builder<'a> {
         Ok(Thread {
             child,
             grant: Some(grant),
-            lag: constraint.lag(),
         })
     }
 }
@@ -211,20 +208,19 @@ impl<'a> Builder<'a> {
 struct Granted {
     place: Place,
     grant: Grant,
-    lag: Span<Ns>,
 }
 
 impl Drop for Granted {
     fn drop(&mut self) {
-        give_back(&self.place, self.grant, self.lag);
+        give_back(&self.place, self.grant);
     }
 }
 
 /// Its bandwidth is free when its lag is zero.
-fn give_back(place: &Place, grant: Grant, lag: Span<Ns>) {
+fn give_back(place: &Place, grant: Grant) {
     // It fails only when the run is over.
     let _ = place.ask(|admission, now| {
-        admission.remove(grant, now.saturating_add(lag));
+        admission.remove(grant, now);
         Ok(())
     });
 }
@@ -283,9 +279,9 @@ impl<T> Thread<T> {
     }
 
     fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Thread<T>>)> {
-        let (grant, lag) = (self.grant, self.lag);
+        let grant = self.grant;
         self.child.join(until).map_err(|(error, child)| {
-            let thread = child.map(|child| Thread { child, grant, lag });
+            let thread = child.map(|child| Thread { child, grant });
             (error, thread)
         })
     }
@@ -330,7 +326,7 @@ impl<T> Thread<T> {
             return false;
         }
         if let (Some(grant), Some(place)) = (self.grant, place()) {
-            give_back(&place, grant, self.lag);
+            give_back(&place, grant);
         }
         true
     }
@@ -390,20 +386,27 @@ impl<T> Thread<T> {
     /// See [`SpawnError`]; the old constraint stays then. A thread that was created without a
     /// guarantee cannot get one later ([`SpawnError::NotAdmitted`]).
     pub fn change(&self, constraint: Constraint) -> Result<(), SpawnError> {
-        let overhead = match self.grant {
-            Some(grant) if constraint.has_guarantee() => {
-                let place = place().ok_or(SpawnError::NoRun)?;
-                place.ask(|admission, now| Ok(admission.replace(grant, &constraint, now)?))?;
-                place.overhead()
+        let place = place().ok_or(SpawnError::NoRun)?;
+        let in_core = |overhead| {
+            if !self.is_here() || self.is_finished() {
+                return Err(SpawnError::NotHere);
             }
-            None if !constraint.has_guarantee() => punctual_model::Work::ZERO,
-            Some(_) => punctual_model::Work::ZERO,
+            Ok(self.child.change(constraint.in_core(overhead))?)
+        };
+        match self.grant {
+            _ if !constraint.has_guarantee() => in_core(punctual_model::Work::ZERO),
+            Some(grant) if self.is_here() => place.ask(|admission, now| {
+                let changed = admission.replaces(grant, &constraint, now)?;
+                in_core(place.overhead())?;
+                admission.accept(Some(changed));
+                Ok(())
+            }),
+            Some(_) => Err(SpawnError::NotHere),
             None => {
                 let what = "it was created without a guarantee".to_owned();
-                return Err(SpawnError::NotAdmitted(NotAdmitted::Meaningless(what)));
+                Err(SpawnError::NotAdmitted(NotAdmitted::Meaningless(what)))
             }
-        };
-        Ok(self.child.change(constraint.in_core(overhead))?)
+        }
     }
 }
 

@@ -191,6 +191,18 @@ impl Scheduler {
         self.0.place().is_ok_and(there)
     }
 
+    /// Whether it was demoted for certain: on another CPU, in another run and while admission
+    /// cannot be asked, nobody knows.
+    #[doc(hidden)]
+    pub fn is_dead(&self) -> bool {
+        let gone = |place: Place| {
+            place
+                .ask(|admission, _| Ok(!admission.knows(self.0.node)))
+                .is_ok_and(|gone| gone)
+        };
+        self.0.place().is_ok_and(gone)
+    }
+
     /// The scheduler of this name below, however deep it is.
     ///
     /// # Errors

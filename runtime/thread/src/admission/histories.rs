@@ -26,7 +26,6 @@ struct Admitted {
     name: String,
     id: ThreadId,
     grant: Grant,
-    constraint: Constraint,
     wcet: Work,
 }
 
@@ -194,11 +193,10 @@ impl World {
                 name,
                 id,
                 grant,
-                constraint,
                 wcet,
             });
         } else {
-            self.admission.remove(grant, now);
+            self.admission.withdraw(grant);
         }
     }
 
@@ -348,14 +346,10 @@ impl World {
         }
         let place = self.random.index(self.admitted.len());
         let Admitted {
-            id,
-            grant,
-            constraint,
-            name,
-            ..
+            id, grant, name, ..
         } = self.admitted.swap_remove(place);
-        let free_at = self.ns().saturating_add(constraint.lag());
-        self.admission.remove(grant, free_at);
+        let now = self.ns();
+        self.admission.remove(grant, now);
         let _ = self.enter(Event::Kill(id));
         assert_eq!(self.shard.state(id), Standing::Dead);
         self.told(6, format!("{name} ends"));

@@ -4,9 +4,10 @@
 //! may hold jobs of the one that left and of one that comes. So one that has left counts until no
 //! such window can be left, at the scheduler that orders it.
 //!
-//! Those that stay have at most two jobs pending each, and one that comes at once. They want the
-//! rate `u` of a supply at rate `a`. So the scheduler has had nothing to do before a time of
-//! `(3 * work + a * blackout) / (a - u)` has passed. (Real and Crespo 2004 wait for the idle
+//! Of each that stays, at most `ceil(D / T) + 1` jobs are pending, and one comes at once: three
+//! where the deadline is no later than the period. They want the rate `u` of a supply at rate `a`.
+//! So the scheduler has had nothing to do before a time of `(work + a * blackout) / (a - u)` has
+//! passed, for the `work` of all these jobs. (Real and Crespo 2004 wait for the idle
 //! instant itself.) Where bandwidth alone decides, the zero-lag instant is enough.
 
 use punctual_model::{Instant, Ns, PolicyKind, SchedulerId, Span, Supply};
@@ -41,7 +42,12 @@ impl State {
     }
 
     /// Whether no window of work of before `left` can go on at `now` where `home` belongs.
-    fn is_quiet(&self, home: Option<SchedulerId>, left: Instant<Ns>, now: Instant<Ns>) -> bool {
+    pub(super) fn is_quiet(
+        &self,
+        home: Option<SchedulerId>,
+        left: Instant<Ns>,
+        now: Instant<Ns>,
+    ) -> bool {
         if self.decides_by_bandwidth() {
             return true;
         }
@@ -49,16 +55,25 @@ impl State {
         let stays = |until: Option<Instant<Ns>>| until.is_none_or(|until| until > left);
         let (mut work, mut rate) = (0_u128, 0_u128);
         let stretch = self.system.machine.stretch().as_ns();
-        let mut add = |cost: u64, period: u64| {
-            work += u128::from(cost);
+        let mut add = |jobs: u64, cost: u64, period: u64| {
+            work += u128::from(jobs) * u128::from(cost);
             rate += (u128::from(cost) * WHOLE).div_ceil(u128::from(period.max(1)));
         };
-        for (owner, task) in self.owners.iter().zip(&self.system.tasks) {
-            if stays(owner.until) && self.supplier(task.scheduler) == node {
+        let owners = self.owners.iter().zip(&self.system.tasks);
+        let owners = owners.map(|(owner, task)| (owner.until, task, task.scheduler));
+        let former = self.former.as_ref().zip(self.changing());
+        let former = former.map(|(former, place)| {
+            let home = self.system.tasks[place].scheduler;
+            (Some(former.until), &former.task, home)
+        });
+        for (until, task, home) in owners.chain(former) {
+            if stays(until) && self.supplier(home) == node {
                 let cost = task.class.budget().unwrap_or_default().as_ns();
                 let cost = cost.saturating_add(task.max_suspension.as_ns());
                 let period = task.class.min_separation().map_or(u64::MAX, Span::as_ns);
-                add(cost.saturating_add(stretch), period);
+                let deadline = task.class.relative_deadline().unwrap_or_default().as_ns();
+                let pending = deadline.div_ceil(period.max(1)).max(1).saturating_add(2);
+                add(pending, cost.saturating_add(stretch), period);
             }
         }
         for (branch, scheduler) in self.branches.iter().zip(&self.system.schedulers) {
@@ -67,18 +82,18 @@ impl State {
                 && self.supplier(scheduler.parent) == node
             {
                 let cost = server.budget.as_ns().saturating_add(stretch);
-                add(cost, server.period.as_ns());
+                add(3, cost, server.period.as_ns());
             }
         }
         for loan in &self.loans {
-            work += u128::from(loan.work.as_ns());
+            work += 3 * u128::from(loan.work.as_ns());
         }
         let (supply, blackout) = self.supply_at(node);
         if work == 0 {
             return true;
         }
         let left_over = supply.saturating_sub(rate);
-        let busy = (3 * work * WHOLE + supply * u128::from(blackout)).checked_div(left_over);
+        let busy = (work * WHOLE + supply * u128::from(blackout)).checked_div(left_over);
         let busy = busy.and_then(|ns| u64::try_from(ns).ok());
         busy.is_some_and(|ns| left.saturating_add(Span::from_ns(ns)) <= now)
     }
@@ -88,14 +103,17 @@ impl State {
         let machine = &self.system.machine;
         let taken = machine.reserves.is_empty() && machine.missing_time.is_none();
         let late = |task: &punctual_model::Task| {
-            let deadline = task.class.relative_deadline();
-            task.max_suspension.is_zero() && deadline >= task.class.min_separation()
+            let terms = task.class.relative_deadline();
+            let terms = terms.zip(task.class.min_separation());
+            let late = terms.is_some_and(|(deadline, separation)| deadline >= separation);
+            task.max_suspension.is_zero() && late
         };
+        let former = self.former.iter().map(|former| &former.task);
         self.branches.is_empty()
             && taken
             && machine.stretch().is_zero()
             && self.system.cpus[0].policy == PolicyKind::EarliestDeadlineFirst
-            && self.system.tasks.iter().all(late)
+            && self.system.tasks.iter().chain(former).all(late)
     }
 
     /// The closest scheduler from `home` up that has a supply of its own; `None`: the CPU's own.

@@ -85,7 +85,7 @@ impl State {
                 size: loan.work,
                 relative_deadline: NEVER,
             };
-            let mut task = Task::new(format!("loan:{number}"), CpuId(0), class);
+            let mut task = Task::new(format!("loan:{number}:work"), CpuId(0), class);
             task.scheduler = borrower.parent;
             task.priority = borrower.priority;
             system.tasks.push(task);

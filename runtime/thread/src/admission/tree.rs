@@ -145,6 +145,11 @@ impl Admission {
         };
         let to = self.state.parent(id);
         let below = self.state.below(top);
+        let inside = |node| matches!(self.state.place_of(node), Ok(Some(id)) if below[id.index()]);
+        if self.state.loans.iter().any(|loan| inside(loan.to)) {
+            let what = "it has borrowed budget, and what was borrowed still counts: ask again";
+            return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
+        }
         let lives = |place: &usize| {
             let owner = &self.state.owners[*place];
             let home = self.state.system.tasks[*place].scheduler;
@@ -174,6 +179,14 @@ impl Admission {
         now: Instant<Ns>,
         also: impl FnOnce(&mut State),
     ) -> Result<Moved, NotAdmitted> {
+        if self
+            .state
+            .changing()
+            .is_some_and(|place| places.contains(&place))
+        {
+            let what = "the last change of its constraint is not certainly in force: ask again";
+            return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
+        }
         let mut changed = self.state.clone();
         let mut threads = Vec::new();
         for &place in places {

@@ -95,6 +95,21 @@ fn a_constraint_changes_while_its_thread_runs() {
 }
 
 #[test]
+fn a_change_of_a_thread_that_has_ended_takes_nothing() {
+    done(|| {
+        let little = Constraint::periodic(ms(10), us(100));
+        let over = thread::spawn("over", little, || {}).expect("admitted");
+        while !over.is_finished() {
+            thread::sleep(ms(1));
+        }
+        let much = Constraint::periodic(ms(10), us(8_000));
+        assert_eq!(over.change(much), Err(thread::SpawnError::NotHere));
+        let next = thread::spawn("next", much, || {}).expect("nobody has taken it");
+        next.join().expect("its end");
+    });
+}
+
+#[test]
 fn a_sporadic_thread_has_one_job_per_release_never_too_close() {
     let arrivals = done(|| {
         let rarely = Constraint::sporadic(ms(2), us(100)).priority(9);

@@ -295,13 +295,36 @@ fn budget_is_lent_to_siblings_and_counted() {
             let asked = refused(a.lend(&other.recipient(), us(100)));
             assert_eq!(asked, "NotASibling");
         }
-        // Too much for others: with it, a guarantee below both would be late.
-        let c = root.promote("c", server(1, (4, 20))).expect("room");
-        let tight = c
-            .spawn("tight", periodic(40, 3_000), thread::block)
-            .expect("admitted");
-        let asked = a.lend(&to_b, us(4_000)).err();
-        assert!(asked.is_some());
+        // Too much for others: with it, a guarantee below both would be late, whose deadline is as
+        // close as admission allows. What was lent before counts no more.
+        thread::sleep(ms(200));
+        let c = root.promote("c", server(1, (7, 20))).expect("room");
+        let tight = (6..80).find_map(|half_ms| {
+            let tight = periodic(40, 3_000).deadline(us(half_ms * 500 + 250).as_span());
+            c.spawn("tight", tight, thread::block).ok()
+        });
+        let tight = tight.expect("admitted");
+        let asked = a.lend(&to_b, us(1_500)).err();
+        assert!(
+            matches!(
+                asked,
+                Some(SpawnError::NotAdmitted(
+                    NotAdmitted::Refused(_) | NotAdmitted::NoSafeInstant(_)
+                ))
+            ),
+            "{asked:?}"
+        );
+        a.lend(&to_b, us(50))
+            .expect("that little is for nobody too much");
+        // While it counts, its borrower stays.
+        let asked = root.demote(&b).err();
+        assert!(
+            matches!(
+                asked,
+                Some(SpawnError::NotAdmitted(NotAdmitted::NoSafeInstant(_)))
+            ),
+            "{asked:?}"
+        );
         tight.cancel();
     });
 }
