@@ -106,7 +106,7 @@ struct State {
     /// One per scheduler of the system.
     branches: Vec<Branch>,
     loans: Vec<Loan>,
-    /// What a thread was before its last change.
+    /// The constraint of a thread before its last change.
     former: Option<Former>,
 }
 
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(bounds.collect::<Vec<_>>(), expected);
     }
 
-    /// What the core has done.
+    /// A change that the core has done.
     fn change(
         cpu: &mut Admission,
         grant: Grant,

@@ -1,8 +1,8 @@
 //! Changed constraints: how long the old one counts.
 //!
 //! A change is in force from the next zero-lag instant on, so the present job is finished under the
-//! old constraint. Until the lag of the old one has passed, every question is asked three times:
-//! about the system with the old constraint, about the system with the new one, and about the way
+//! old constraint. Until the lag of the old one has passed, every question is asked three times.
+//! It is about the system with the old constraint, about that with the new one, and about the way
 //! from one to the other ([`admit_transition`]). That function knows one change at a time. The old
 //! constraint of a second change stays as a thread that has left, beside the new one.
 
@@ -12,7 +12,7 @@ use punctual_model::{Instant, Ns, System, Task, TaskId};
 use super::{Admission, Grant, Moved, NotAdmitted, Owner, State, judge, task_name};
 use crate::constraint::Constraint;
 
-/// What a thread was before a change.
+/// The constraint of a thread before a change.
 #[derive(Clone, Debug)]
 pub(super) struct Former {
     grant: Grant,
