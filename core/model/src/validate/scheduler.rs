@@ -1,13 +1,13 @@
 //! Schedulers: the supply that a parent can give, and the children that it can have.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 
 use super::Errors;
 use super::tree::{Node, Tree};
-use crate::id::SchedulerId;
+use crate::id::{ResourceId, SchedulerId};
 use crate::readable::readable;
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
 use crate::system::Fault;
@@ -16,6 +16,7 @@ use crate::time::Ns;
 /// Checks every scheduler; its slots are checked elsewhere. O(n log n) in schedulers and tasks.
 pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
+    let sharing = sharing(tree);
     let schedulers = &tree.system.schedulers;
     for (id, scheduler) in (0..=u16::MAX).map(SchedulerId).zip(schedulers) {
         errors.check_name("scheduler", &scheduler.name, Fault::Scheduler(id, "name"));
@@ -38,7 +39,7 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
             checker.check_server(server);
         }
         checker.check_code();
-        checker.check_fallback();
+        checker.check_fallback(sharing.get(&id).copied());
         if let Some(parent) = tree.parent_of(id) {
             checker.check_parent(parent);
         }
@@ -105,7 +106,8 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn check_fallback(&mut self) {
+    /// `shared` is a resource that tasks of the scheduler share.
+    fn check_fallback(&mut self, shared: Option<ResourceId>) {
         let Some(fallback) = self.scheduler.fallback else {
             return;
         };
@@ -121,7 +123,28 @@ impl Checker<'_, '_> {
                 "its fallback has no periods to wait for, or divides time".into(),
                 "write `fallback = { policy = \"fixed-priority\", after = 3 }`",
             );
+        } else if let Some(shared) = shared {
+            self.check_order(waits_by(fallback.policy), shared);
         }
+    }
+
+    /// What tasks share is handed on in the order of the policy, which is settled before the run.
+    fn check_order(&mut self, then: &str, shared: ResourceId) {
+        let now = waits_by(self.scheduler.policy);
+        if now == then {
+            return;
+        }
+        let resource = self.tree.system.resources.get(shared.index());
+        let resource = resource.map_or("?", |resource| resource.name.as_str());
+        self.add(
+            "fallback",
+            format!(
+                "its tasks share resource `{resource}`, which goes to its waiters {now}, and its \
+                 fallback would order them {then}"
+            ),
+            "choose a fallback with the order of `policy` (deadlines, priorities or arrival), or \
+             let its tasks share nothing",
+        );
     }
 
     /// A scheduler spends time on deciding: without supply of its own that would be its siblings'
@@ -188,6 +211,34 @@ impl Checker<'_, '_> {
             (Some(_), Supply::Shared | Supply::Server(_)) => {}
         }
     }
+}
+
+/// The order in which a policy hands on what its tasks share.
+fn waits_by(policy: PolicyKind<Ns>) -> &'static str {
+    match policy {
+        PolicyKind::FixedPriority { .. } => "by priority",
+        PolicyKind::EarliestDeadlineFirst => "by deadline",
+        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+            "in the order of arrival"
+        }
+    }
+}
+
+/// The schedulers of which two tasks use the same resource: the first such. O(n log n) in sections.
+fn sharing(tree: &Tree<'_>) -> BTreeMap<SchedulerId, ResourceId> {
+    let (mut first, mut sharing) = (BTreeMap::new(), BTreeMap::new());
+    for (task, index) in tree.system.tasks.iter().zip(0_usize..) {
+        let Some(scheduler) = task.scheduler else {
+            continue;
+        };
+        for section in &task.uses {
+            let user = first.entry((scheduler, section.resource)).or_insert(index);
+            if *user != index {
+                let _ = sharing.entry(scheduler).or_insert(section.resource);
+            }
+        }
+    }
+    sharing
 }
 
 /// A quota is for all tasks of the subtree, which the file already has at the start.

@@ -10,7 +10,7 @@ use crate::{
     Supply, System, Task, TaskId, Use, Work,
 };
 
-fn resource(name: &str, protocol: Protocol) -> Resource {
+pub(super) fn resource(name: &str, protocol: Protocol) -> Resource {
     Resource {
         name: name.into(),
         protocol,
@@ -18,7 +18,7 @@ fn resource(name: &str, protocol: Protocol) -> Resource {
     }
 }
 
-fn section(resource: u16, length: u64, inside: Option<u16>) -> Use {
+pub(super) fn section(resource: u16, length: u64, inside: Option<u16>) -> Use {
     Use {
         resource: ResourceId(resource),
         length: Work::from_ms(length),

@@ -4,10 +4,11 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::resources::{resource, section};
 use super::{mistake, ms, periodic, system};
 use crate::{
-    Cpu, CpuId, Fallback, Fault, MAX_DEPTH, Ns, PolicyCode, PolicyKind, Priority, Scheduler,
-    SchedulerId, Server, ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
+    Cpu, CpuId, Fallback, Fault, MAX_DEPTH, Ns, PolicyCode, PolicyKind, Priority, Protocol,
+    Scheduler, SchedulerId, Server, ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
 };
 
 pub(super) const FIXED_PRIORITY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -270,6 +271,34 @@ fn a_fallback_is_for_a_scheduler_that_decides_on_its_own_supply() {
         message.contains("the core decides for it anyway"),
         "{message}"
     );
+}
+
+#[test]
+fn a_fallback_does_not_change_the_order_in_which_shared_resources_are_handed_on() {
+    let own = Scheduler {
+        policy: PolicyKind::EarliestDeadlineFirst,
+        trust: Trust::OwnTime,
+        supply: server(5, 10),
+        ..scheduler("a", 0, None)
+    };
+    let mut system = tree(vec![own]);
+    system.resources = vec![resource("line", Protocol::Inheritance)];
+    let user = |name| Task {
+        uses: vec![section(0, 1, None)],
+        ..below(name, 0)
+    };
+    let fallback = |policy| Some(Fallback { policy, after: 3 });
+    system.tasks = vec![user("one"), below("two", 0)];
+    system.schedulers[0].fallback = fallback(FIXED_PRIORITY);
+    assert_eq!(system.validate(), Ok(()), "nobody waits for anybody");
+    system.tasks[1] = user("two");
+    let (fault, message) = mistake(&system);
+    assert_eq!(fault, Fault::Scheduler(SchedulerId(0), "fallback"));
+    for part in ["`line`", "by deadline", "by priority"] {
+        assert!(message.contains(part), "{message}");
+    }
+    system.schedulers[0].fallback = fallback(PolicyKind::EarliestDeadlineFirst);
+    assert_eq!(system.validate(), Ok(()));
 }
 
 #[test]
