@@ -76,12 +76,19 @@ impl<P: Policy> Shard<P> {
             let thread = t.id(index);
             Some(Member { thread, ready })
         };
+        let mut root_waits = false;
         while let Some((node, policy)) = self.tree.build_some(&mut most, member) {
             let order = WaitOrder::of(policy);
             if node == NodeId::ROOT && order != self.wait_order {
                 // Waiters for locks of a runtime are in the old order: not while there are any.
                 if self.locks.has_contended() || threads.iter().any(|t| t.ceiling.is_some()) {
-                    return;
+                    if root_waits {
+                        // It has come round: nobody else is left.
+                        return;
+                    }
+                    root_waits = true;
+                    self.tree.put_off();
+                    continue;
                 }
                 self.wait_order = order;
             }

@@ -56,14 +56,112 @@ fn the_new_policy_decides_with_the_entry_in_which_it_knows_everybody() {
 }
 
 #[test]
-fn who_runs_goes_on_and_yields_are_forgotten_under_a_policy_without_preemption() {
-    let mut grove = two();
-    let _ = grove.at(0, Event::Tick);
+fn the_policy_that_comes_knows_nothing_of_who_yielded_or_runs() {
+    let mut grove = Grove::new(
+        FIXED,
+        &[(0, FIXED, terms(Grant::Shared, 5))],
+        &[(1, periodic(20, 1_000, 5)), (1, periodic(20, 1_000, 5))],
+    );
+    assert_eq!(grove.at(0, Event::Tick).next, Next::Thread(id(0)));
+    assert_eq!(grove.at(2, Event::Yield).next, Next::Thread(id(1)));
+    assert_eq!(grove.at(3, Event::Tick).next, Next::Thread(id(1)));
     let event = replace(&mut grove.shard, node(1), node(1), PolicyKind::Fifo);
-    // Equal releases: by the order of the file.
+    // Equal releases: by their places, and neither has begun under the new one.
     let decision = grove.at(5, event);
     assert_eq!(decision.refused, None, "a scheduler may replace its own");
     assert_eq!(decision.next, Next::Thread(id(0)));
+}
+
+/// A shard whose thread 0 holds a lock for which the more urgent thread 1 waits; node 1 came after.
+fn contended() -> Grove {
+    let mut late = periodic(20, 1_000, 9);
+    late.phase = Span::from_ticks(2);
+    let mut grove = Grove::new(FIXED, &[], &[(0, periodic(20, 1_000, 5)), (0, late)]);
+    let _ = grove.at(0, Event::Tick);
+    assert_eq!(grove.at(2, Event::Tick).next, Next::Thread(id(1)));
+    let wait = Event::BlockOn {
+        holder: id(0),
+        key: 7,
+        until: None,
+    };
+    assert_eq!(grove.at(3, wait).next, Next::Thread(id(0)));
+    let request = Request::Promote(terms(Grant::Shared, 1));
+    let by = NodeId::ROOT;
+    let promoted = grove.at(3, Event::Manage { by, request });
+    assert_eq!(promoted.refused, None);
+    grove
+}
+
+#[test]
+fn a_replacement_that_waits_for_locks_holds_up_no_other_and_comes_when_they_are_free() {
+    let mut grove = contended();
+    let root = replace(&mut grove.shard, NodeId::ROOT, NodeId::ROOT, EDF);
+    assert_eq!(grove.at(4, root).refused, None);
+    assert!(
+        grove.shard.is_replacing(),
+        "somebody waits in the old order"
+    );
+    let below = replace(&mut grove.shard, NodeId::ROOT, node(1), EDF);
+    let decision = grove.at(5, below);
+    assert_eq!(decision.refused, None);
+    let came = |grove: &Grove, node| {
+        let replaced = TraceEvent::PolicyReplaced { node, policy: EDF };
+        grove.log.0.iter().any(|(_, event)| *event == replaced)
+    };
+    assert!(came(&grove, node(1)) && !came(&grove, NodeId::ROOT));
+    assert_ne!(
+        decision.arm,
+        Some(Instant::from_ticks(5)),
+        "it waits asleep"
+    );
+    let hand = Event::HandOver {
+        key: 7,
+        from: id(0),
+        to: id(1),
+    };
+    let _ = grove.at(6, hand);
+    let _ = grove.at(7, Event::Tick);
+    assert!(came(&grove, NodeId::ROOT) && !grove.shard.is_replacing());
+}
+
+#[test]
+fn what_stands_beside_a_scheduler_is_not_new_to_the_one_that_comes_to_its_place() {
+    let mut grove = two();
+    let entities = grove.shard.tree().capacity().entities();
+    let policy = AnyPolicy::new(EDF, entities, &[]);
+    assert!(grove.shard.shelve(node(1), policy).is_ok());
+    let by = NodeId::ROOT;
+    let demote = Request::Demote(node(1));
+    assert_eq!(
+        grove
+            .at(
+                1,
+                Event::Manage {
+                    by,
+                    request: demote
+                }
+            )
+            .refused,
+        None
+    );
+    let next = NodeId::new(1, 1);
+    let promote = Request::Promote(terms(Grant::Shared, 5));
+    for _ in 0..2 {
+        let _ = grove.at(
+            2,
+            Event::Manage {
+                by,
+                request: promote,
+            },
+        );
+    }
+    let request = Request::Replace {
+        node: next,
+        policy: EDF,
+    };
+    let refused = grove.at(3, Event::Manage { by, request }).refused;
+    assert_eq!(refused, Some(Refusal::NothingShelved(next)));
+    assert!(grove.shard.unshelve(next).is_some());
 }
 
 /// A flat shard with this many ready threads, of growing priority and deadline.
@@ -168,8 +266,10 @@ fn a_program_may_bring_a_policy_of_its_own() {
     capacity.nodes = 1;
     let root: Box<dyn Policy> = Box::new(AnyPolicy::new(FIXED, capacity.entities(), &[]));
     let mut shard = Shard::new(Tree::new(capacity, root));
-    for priority in [1, 2] {
-        let _ = shard.attach(periodic(10, 100, priority)).unwrap();
+    for (priority, order) in [(1, 0), (2, 1)] {
+        let mut constraint = periodic(10, 100, priority);
+        constraint.order = order;
+        let _ = shard.attach(constraint).unwrap();
     }
     let _ = shard.handle(Instant::ZERO, Event::Tick, &mut NoSink);
     assert_eq!(shard.running(), Some(id(1)));
@@ -180,9 +280,10 @@ fn a_program_may_bring_a_policy_of_its_own() {
         policy: PolicyKind::Fifo,
     };
     let by = NodeId::ROOT;
-    let _ = shard.handle(Instant::ZERO, Event::Manage { by, request }, &mut NoSink);
+    let decision = shard.handle(Instant::ZERO, Event::Manage { by, request }, &mut NoSink);
+    assert!(decision.refused.is_none() && !shard.is_replacing());
     // Both were released at 0; the order of the file tells.
-    assert_eq!(shard.running(), Some(id(1)));
+    assert_eq!(shard.running(), Some(id(0)));
     assert!(shard.unshelve(NodeId::ROOT).is_some());
 }
 

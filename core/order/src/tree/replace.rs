@@ -353,6 +353,13 @@ impl<P: Policy> Tree<P> {
         }
     }
 
+    /// The first node that is being replaced waits for something: the others come before it.
+    pub fn put_off(&mut self) {
+        if !self.replacing.is_empty() {
+            self.replacing.rotate_left(1);
+        }
+    }
+
     /// The new policy of the first node that is being replaced decides from now on.
     pub fn install(&mut self, now: Instant) {
         if self.replacing.is_empty() {
@@ -373,10 +380,12 @@ impl<P: Policy> Tree<P> {
         self.stir(now, at);
     }
 
-    /// A node is no more, and so is what was to order it.
+    /// A node is no more, and so is what was to order it: its policy may be taken away, and installs
+    /// itself in no node that comes to the same place.
     pub(super) fn forget_replacing(&mut self, at: u16) {
         self.replacing.retain(|it| it.at != at);
-        self.shelf(at).fallback = None;
+        let shelf = self.shelf(at);
+        (shelf.fallback, shelf.is_new) = (None, false);
     }
 
     /// The policy that comes, if it knows the entity, hears what the one that decides hears.
