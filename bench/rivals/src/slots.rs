@@ -1,12 +1,13 @@
 //! Two processes in turns on one CPU: how late each slot begins when the kernel is told to switch.
 
+use std::io;
 use std::mem::size_of;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::Samples;
-use crate::call::{check, now, sleep_until};
-use crate::thread::{Place, on, pin, stand_out};
+use crate::call::{check, now, sleep_until, try_read};
+use crate::thread::{Place, on, stand_out};
 
 /// The frame, and in it the slots of the two: start and length, in nanoseconds. The rest is left
 /// to everybody.
@@ -50,7 +51,7 @@ pub fn boundaries(place: Place, way: Way) -> Samples {
         let mut children = Vec::new();
         let mut done = Ok(());
         for (at, _) in SLOTS_NS {
-            match fork(shared, place, origin + at, at > 0) {
+            match fork(shared, origin + at, at > 0) {
                 Ok(child) => children.push(child),
                 Err(error) => done = Err(error),
             }
@@ -92,35 +93,53 @@ fn share() -> Result<&'static Shared, String> {
 }
 
 /// Starts a process that computes. One that `tells` says how late its slots begin.
-fn fork(shared: &Shared, place: Place, first: i64, tells: bool) -> Result<i32, String> {
+fn fork(shared: &Shared, first: i64, tells: bool) -> Result<i32, String> {
+    // SAFETY: it takes nothing.
+    let parent = unsafe { libc::getpid() };
     // SAFETY: the child calls nothing that another thread's lock could hold up, and ends by _exit.
     let child = unsafe { libc::fork() };
-    if check("fork", child)? == 0 {
-        compute(shared, place, first, tells);
+    if child == 0 {
+        if ends_with(parent) {
+            compute(shared, first, tells);
+        }
         // SAFETY: it ends the child without the parent's handlers.
         unsafe { libc::_exit(0) };
     }
-    Ok(child)
+    check("fork", child).map(|_| child)
 }
 
-fn compute(shared: &Shared, place: Place, first: i64, tells: bool) {
-    let _pinned = pin(place.cpu);
-    let Ok(begun) = now() else { return };
+/// Whether this process ends when the one that forked it does, which is still there.
+fn ends_with(parent: i32) -> bool {
+    // SAFETY: this process alone is concerned, and no memory.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 && libc::getppid() == parent }
+}
+
+/// Computes on the CPU of who forked it. Nothing in here may allocate.
+fn compute(shared: &Shared, first: i64, tells: bool) {
+    let now = || try_read(libc::CLOCK_MONOTONIC);
+    let Some(begun) = now() else { return };
     let mut last = begun;
-    while let Ok(at) = now() {
+    while let Some(at) = now() {
         if shared.over.load(Ordering::Relaxed) || at - begun > LONGEST_NS {
             return;
         }
         if tells && at - last > AWAY_NS {
             let late = (at - first).rem_euclid(FRAME_NS);
             let place = shared.taken.load(Ordering::Relaxed) as usize;
-            if let Some(sample) = shared.samples.get(place) {
+            // After the end of its slot, it is something else that begins here.
+            let sample = shared.samples.get(place);
+            if let Some(sample) = sample.filter(|_| is_in_slot(late)) {
                 sample.store(late.unsigned_abs(), Ordering::Relaxed);
                 shared.taken.fetch_add(1, Ordering::Relaxed);
             }
         }
         last = at;
     }
+}
+
+/// Whether the slot of the second process still lasts so long after its start.
+fn is_in_slot(late: i64) -> bool {
+    late < SLOTS_NS[1].1
 }
 
 /// Lets the two run in their slots until there are enough samples.
@@ -146,7 +165,8 @@ fn alternate(shared: &Shared, children: [i32; 2], way: Way, origin: i64) -> Resu
         if at - begun > LONGEST_NS {
             break;
         }
-        frame = (frame + 1).max((at - origin) / FRAME_NS);
+        // The first that has not begun.
+        frame = (at - origin) / FRAME_NS + 1;
     }
     Ok(())
 }
@@ -179,6 +199,8 @@ fn end(child: i32) {
     // for.
     unsafe {
         libc::kill(child, libc::SIGKILL);
-        libc::waitpid(child, null_mut(), 0);
+        while libc::waitpid(child, null_mut(), 0) == -1
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
     }
 }
