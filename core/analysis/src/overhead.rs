@@ -47,7 +47,7 @@ pub(crate) fn cost(
         let resource = system.resources.get(u.resource.index());
         resource.is_some_and(|r| r.protocol == Protocol::Inheritance)
     });
-    let resumes = u64::from(suspensions(task)) + waits.count() as u64;
+    let resumes = u64::from(task.most_suspensions()) + waits.count() as u64;
     let (episodes, timers) = match policy {
         PolicyKind::RoundRobin { timeslice } if timeslice.is_zero() => {
             let what = "a round-robin timeslice is 0s".into();
@@ -107,14 +107,6 @@ pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked
     }))
 }
 
-fn suspensions(task: &Task) -> u32 {
-    if task.max_suspension.is_zero() {
-        0
-    } else {
-        task.suspensions.max(1)
-    }
-}
-
 /// Adds to each suspending task what may block it when it resumes: once per suspension the longest
 /// section of any other task of the CPU.
 pub(crate) fn add_suspensions(node: &mut Node, system: &System) -> Checked<()> {
@@ -124,7 +116,7 @@ pub(crate) fn add_suspensions(node: &mut Node, system: &System) -> Checked<()> {
         let Some(task) = task else {
             continue;
         };
-        let resumes = u64::from(suspensions(task));
+        let resumes = u64::from(task.most_suspensions());
         if resumes == 0 {
             continue;
         }

@@ -95,6 +95,7 @@ impl Machine {
     pub fn funding(&self, stretches: Vec<Work<Ns>>) -> Funding {
         Funding {
             stretches,
+            again: self.stretch(),
             section: self
                 .stretch()
                 .saturating_add(self.timer)
@@ -109,8 +110,10 @@ impl Machine {
 /// whose budget is used up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Funding {
-    /// By task: the costs that are counted for each stretch of execution.
+    /// By task: the costs that are counted for the first stretch of execution of a job.
     pub stretches: Vec<Work<Ns>>,
+    /// The costs of each further stretch: after a suspension, or a lock that may have to wait.
+    pub again: Work<Ns>,
     /// A critical section may be charged so much beyond its length: a stretch, and timer entries
     /// inside it.
     pub section: Work<Ns>,

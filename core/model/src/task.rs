@@ -283,6 +283,14 @@ impl Class<Ns> {
 }
 
 impl Task {
+    /// How often a job suspends itself at most.
+    pub fn most_suspensions(&self) -> u32 {
+        match self.max_suspension.is_zero() {
+            true => 0,
+            false => self.suspensions.max(1),
+        }
+    }
+
     /// A task of this name, CPU and class, everything else at its default.
     pub fn new(name: impl Into<String>, cpu: CpuId, class: Class<Ns>) -> Task {
         Task {

@@ -23,8 +23,8 @@ use punctual_kern::{
     SlotTerms, Source, Tree, UseTerms, WaitOrder,
 };
 use punctual_model::{
-    CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, SchedulerId, Span, Stage, System,
-    Task, TaskId, ThreadId, Work,
+    CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, Protocol, SchedulerId, Span, Stage,
+    System, Task, TaskId, ThreadId, Use, Work,
 };
 
 pub use nodes::{FallbackRow, NodeRow};
@@ -128,8 +128,14 @@ impl Tables {
         funding: &Funding,
     ) -> Constraint {
         let task = &system.tasks[id.index()];
-        let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
-        let costs = self.stretch(id, funding).saturating_mul(starts);
+        let waits = |used: &&Use| {
+            let resource = system.resources.get(used.resource.index());
+            resource.is_some_and(|r| r.protocol == Protocol::Inheritance)
+        };
+        let again =
+            u64::from(task.most_suspensions()) + task.uses.iter().filter(waits).count() as u64;
+        let again = funding.again.ticks_up(self.frequency).saturating_mul(again);
+        let costs = self.stretch(id, funding).saturating_add(again);
         let costs = costs.saturating_add(funding.grace.ticks_up(self.frequency));
         match constraint.class.budget() {
             Some(budget) if constraint.class.runs_per_job() => {
