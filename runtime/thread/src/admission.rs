@@ -474,7 +474,7 @@ mod tests {
         now: Instant<Ns>,
     ) -> Result<(), NotAdmitted> {
         let changed = cpu.replaces(grant, constraint, now)?;
-        cpu.accept(Some(changed));
+        cpu.accept(Some(changed), now);
         Ok(())
     }
 
@@ -506,6 +506,17 @@ mod tests {
         assert!(change(&mut cpu, a, &tenths(5), at(2)).is_err());
         assert!(cpu.add(("c", ROOT), &tenths(4), at(10)).is_err());
         assert!(cpu.add(("c", ROOT), &tenths(4), at(11)).is_ok());
+    }
+
+    #[test]
+    fn the_lag_counts_from_the_instant_at_which_the_core_has_done_it() {
+        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
+        let mut cpu = edf();
+        let a = cpu.add(("a", ROOT), &tenths(9), at(0)).expect("alone");
+        let changed = cpu.replaces(a, &tenths(1), at(1)).expect("less");
+        cpu.accept(Some(changed), at(5));
+        assert!(cpu.add(("c", ROOT), &tenths(9), at(14)).is_err());
+        assert!(cpu.add(("c", ROOT), &tenths(9), at(15)).is_ok());
     }
 
     #[test]

@@ -398,7 +398,7 @@ impl<T> Thread<T> {
             Some(grant) if self.is_here() => place.ask(|admission, now| {
                 let changed = admission.replaces(grant, &constraint, now)?;
                 in_core(place.overhead())?;
-                admission.accept(Some(changed));
+                admission.accept(Some(changed), self::now().unwrap_or(now));
                 Ok(())
             }),
             Some(_) => Err(SpawnError::NotHere),

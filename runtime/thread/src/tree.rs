@@ -279,7 +279,7 @@ impl Scheduler {
             let threads: Option<Vec<ThreadId>> = threads.collect();
             let threads = threads.ok_or(SpawnError::HasJob)?;
             let _ = manage(self.0.node, Request::Demote(node), &threads)?;
-            admission.accept(moved);
+            admission.accept(moved, crate::thread::now().unwrap_or(now));
             Ok(())
         })
     }
@@ -319,7 +319,7 @@ impl Scheduler {
             let moved = admission.moves(grant, (self.0.node, home), now)?;
             let rest: &[ThreadId] = if moved.is_some() { &[id] } else { &[] };
             let _ = manage(self.0.node, request(id), rest)?;
-            admission.accept(moved);
+            admission.accept(moved, crate::thread::now().unwrap_or(now));
             Ok(())
         })
     }
@@ -341,7 +341,7 @@ impl Scheduler {
         place.ask(|admission, now| {
             let moved = admission.lends((by, to), work, now)?;
             let _ = manage(by, Request::Lend { to, work: ticks }, &[])?;
-            admission.accept(moved);
+            admission.accept(moved, crate::thread::now().unwrap_or(now));
             Ok(())
         })
     }

@@ -59,7 +59,7 @@ impl Admission {
             changed.system.tasks.push(Task { name, ..old });
         }
         let verdict = changed.judge()?;
-        Ok(Moved::staying(changed, verdict))
+        Ok(Moved::staying(changed, verdict, now))
     }
 }
 

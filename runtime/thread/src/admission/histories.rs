@@ -288,7 +288,7 @@ impl World {
         // What is due now comes first, as it does in a late entry.
         let _ = self.enter(Event::Tick);
         if self.shard.job(id).is_none() && self.enter(Event::Manage { by, request }) {
-            self.admission.accept(Some(moved));
+            self.admission.accept(Some(moved), now);
             let name = &self.admitted[place].name;
             self.told(3, format!("{name} by {by:?}: {request:?}"));
         }
@@ -311,7 +311,7 @@ impl World {
         }
         let request = Request::Demote(node);
         if self.enter(Event::Manage { by, request }) {
-            self.admission.accept(Some(moved));
+            self.admission.accept(Some(moved), now);
             let tree = self.shard.tree();
             self.nodes
                 .retain(|node| *node == NodeId::ROOT || tree.parent(*node).is_some());
@@ -334,7 +334,7 @@ impl World {
                 work: Work::from_ticks(work),
             };
             if self.enter(Event::Manage { by, request }) {
-                self.admission.accept(Some(moved));
+                self.admission.accept(Some(moved), now);
                 return self.told(5, format!("{by:?} lends {to:?} {work}"));
             }
         }

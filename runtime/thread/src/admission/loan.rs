@@ -69,7 +69,7 @@ impl Admission {
             ends: now.saturating_add(server.period.saturating_add(server.period)),
         });
         let verdict = changed.judge()?;
-        Ok(Some(Moved::staying(changed, verdict)))
+        Ok(Some(Moved::staying(changed, verdict, now)))
     }
 }
 

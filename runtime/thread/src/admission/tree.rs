@@ -30,6 +30,8 @@ pub(super) struct Branch {
 pub(crate) struct Moved {
     changed: State,
     verdict: punctual_analysis::Verdict,
+    /// The instant at which it was asked: the core does it later.
+    asked: Instant<Ns>,
     /// The threads with a guarantee that move, which must be between their jobs. One that is being
     /// created is not known yet.
     pub(crate) threads: Vec<Option<Who>>,
@@ -37,10 +39,15 @@ pub(crate) struct Moved {
 
 impl Moved {
     /// A change that moves nobody.
-    pub(super) fn staying(changed: State, verdict: punctual_analysis::Verdict) -> Moved {
+    pub(super) fn staying(
+        changed: State,
+        verdict: punctual_analysis::Verdict,
+        asked: Instant<Ns>,
+    ) -> Moved {
         Moved {
             changed,
             verdict,
+            asked,
             threads: Vec::new(),
         }
     }
@@ -208,6 +215,7 @@ impl Admission {
             Ok(verdict) => Ok(Moved {
                 changed,
                 verdict,
+                asked: now,
                 threads,
             }),
             Err(NotAdmitted::Refused(verdict)) => Err(changed.why_not(verdict)),
@@ -255,10 +263,12 @@ impl Admission {
         }
     }
 
-    /// The core has done it.
-    pub(crate) fn accept(&mut self, moved: Option<Moved>) {
+    /// The core had done it by this instant: all that the change has end counts from there.
+    pub(crate) fn accept(&mut self, moved: Option<Moved>, done: Instant<Ns>) {
         debug_assert!(moved.is_some(), "the core and admission know the same tree");
-        if let Some(moved) = moved {
+        if let Some(mut moved) = moved {
+            let later = done.since(moved.asked);
+            moved.changed.postpone(later, &self.state);
             self.take(moved.changed, &moved.verdict);
         }
     }
@@ -274,6 +284,29 @@ impl State {
         let place = self.branches.iter().position(is_it);
         let place = place.ok_or(NotAdmitted::NoScheduler(node))?;
         Ok(Some(SchedulerId(small(place))))
+    }
+
+    /// Every instant that was set since `before` comes later. A change appends, and moves nothing.
+    fn postpone(&mut self, later: Span<Ns>, before: &State) {
+        let put_off = |now: &mut Option<Instant<Ns>>, old: Option<Instant<Ns>>| {
+            if *now != old {
+                *now = now.map(|until| until.saturating_add(later));
+            }
+        };
+        for (place, owner) in self.owners.iter_mut().enumerate() {
+            let old = before.owners.get(place).and_then(|old| old.until);
+            put_off(&mut owner.until, old);
+        }
+        for (place, branch) in self.branches.iter_mut().enumerate() {
+            let old = before.branches.get(place).and_then(|old| old.until);
+            put_off(&mut branch.until, old);
+        }
+        for loan in self.loans.iter_mut().skip(before.loans.len()) {
+            loan.ends = loan.ends.saturating_add(later);
+        }
+        if let (Some(former), None) = (&mut self.former, &before.former) {
+            former.until = former.until.saturating_add(later);
+        }
     }
 
     fn grow(
