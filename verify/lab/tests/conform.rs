@@ -344,3 +344,77 @@ fn a_policy_in_c_is_judged_like_any_other() {
     assert_eq!(code(&done), 1, "{}{}", stdout(&done), said(&done));
     assert_eq!(json(&done)["verdict"], "broken");
 }
+
+/// Objects that cannot be checked: one ends, one stands still as it is loaded; one is not made.
+const UNFIT: &str = r#"
+#include <stdlib.h>
+#include <punctual_policy.h>
+
+#if defined(CRASHES)
+__attribute__((constructor)) static void first(void) { abort(); }
+#elif defined(LOOPS)
+static volatile int forever = 1;
+__attribute__((constructor)) static void first(void) { while (forever) {} }
+#endif
+
+static void wake(void *p, uint32_t t, const punctual_attributes *a) { (void)p; (void)t; (void)a; }
+static void block(void *p, uint32_t t) { (void)p; (void)t; }
+static punctual_pick pick(void *p, uint64_t now)
+{
+    punctual_pick nobody = {.thread = -1, .until_ns = UINT64_MAX};
+    (void)p; (void)now;
+    return nobody;
+}
+
+int refused(uint32_t n, punctual_policy *table)
+{
+    (void)n; (void)table; (void)wake; (void)block; (void)pick;
+    return 5;
+}
+"#;
+
+#[test]
+fn a_policy_in_c_is_loaded_in_the_second_process_alone_and_what_it_lacks_is_bad_input() {
+    let folder = Folder::new("conform-c-unfit");
+    let include = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtime/capi/include");
+    let source = folder.write("unfit.c", UNFIT);
+    let done = |how: &str, symbol: &str| {
+        let object = folder.path(&format!("lib{how}.so"));
+        let mut cc = std::process::Command::new("cc");
+        let _ = cc.args([
+            "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+        ]);
+        let _ = cc.arg(format!("-D{how}")).arg("-I").arg(&include);
+        assert!(
+            cc.args(["-o", &object, &source])
+                .status()
+                .expect("cc starts")
+                .success()
+        );
+        output(&[
+            "conform",
+            "--library",
+            &object,
+            "--symbol",
+            symbol,
+            "--within",
+            "3s",
+        ])
+    };
+    for (how, symbol, ending, reason) in [
+        ("PLAIN", "refused", 2, "`refused`: its function answered 5"),
+        ("PLAIN", "absent", 2, "has no function `absent`"),
+        (
+            "CRASHES",
+            "refused",
+            3,
+            "ended without a finding: signal: 6",
+        ),
+        ("LOOPS", "refused", 3, "not done within 3 s"),
+    ] {
+        let done = done(how, symbol);
+        let said = said(&done);
+        assert_eq!(code(&done), ending, "{how}: {said}");
+        assert!(said.contains(reason), "{how}: {said}");
+    }
+}

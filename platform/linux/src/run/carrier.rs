@@ -79,12 +79,13 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
                 due,
                 if owes { 0 } else { view.wake_margin_ns.get() },
                 true,
+                !owes,
             ),
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
                 let left = view.clock().ns(until.since(view.clock().now()).ticks());
                 let awake = if left > 3 * AWAKE_NS { AWAKE_NS } else { 0 };
-                idle(view, Some(until), awake, listens)
+                idle(view, Some(until), awake, listens, false)
             }
         };
         if let Some((from, to)) = from {
@@ -94,13 +95,15 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     }
 }
 
-/// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. Returns
-/// the last sleep, if there was one.
+/// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. It looks
+/// for news before it sleeps only if it `may_watch`: who owes its sleep to others, or is left to
+/// them, does not spend it on looking. Returns the last sleep, if there was one.
 fn idle(
     host: &PerCpu,
     due: Option<Instant>,
     margin_ns: u64,
     listens: bool,
+    may_watch: bool,
 ) -> Option<(Instant, Instant)> {
     let clock = host.clock();
     let margin = clock.ticks(margin_ns);
@@ -111,9 +114,7 @@ fn idle(
     let mut slept = None;
     let mut last = clock.now();
     host.note_entry_until(last);
-    // Who owes its sleep to others, or is left to them, does not spend it on looking.
-    let watches = listens && margin > 0;
-    let watch = if watches { host.watch_ns.get() } else { 0 };
+    let watch = if may_watch { host.watch_ns.get() } else { 0 };
     let sleepy = Instant::from_ticks(last.ticks() + clock.ticks(watch));
     loop {
         let now = clock.now();
@@ -140,7 +141,7 @@ fn idle(
             last = clock.now();
             slept = Some((now, last));
             note_wake(host, wake, due, last);
-            if watches {
+            if may_watch {
                 let heard = has_news(host).then(|| clock.ns(last.since(now).ticks()));
                 host.watch_ns.set(next_watch(watch, heard));
             }

@@ -216,7 +216,8 @@ impl Policy for ForeignPolicy {
         }
     }
 
-    /// A number that it was never told of is passed on, and is refused by name.
+    /// A number that it was never told of is passed on, and is refused by name; so is one that no
+    /// thread can have.
     fn pick(&mut self, now: Instant) -> Pick {
         let Some(pick) = self.table.pick else {
             return Pick::NOBODY;
@@ -233,7 +234,10 @@ impl Policy for ForeignPolicy {
             Instant::ZERO.saturating_add(until.ticks_up(self.frequency))
         });
         Pick {
-            entity: u32::try_from(thread).ok().map(named),
+            entity: match thread {
+                -1 => None,
+                thread => Some(named(u32::try_from(thread).unwrap_or(u32::MAX))),
+            },
             until,
         }
     }
@@ -245,5 +249,49 @@ impl Drop for ForeignPolicy {
             // SAFETY: a function of the table, with its own parameter, called once and last.
             unsafe { destroy(self.table.parameter) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    unsafe extern "C" fn wake(_: *mut c_void, _: u32, _: *const PolicyAttributes) {}
+
+    unsafe extern "C" fn block(_: *mut c_void, _: u32) {}
+
+    /// The instant as a number, of which 10 stands for 0.
+    unsafe extern "C" fn pick(_: *mut c_void, now_ns: u64) -> PolicyPick {
+        PolicyPick {
+            thread: now_ns.cast_signed().wrapping_sub(10),
+            until_ns: u64::MAX,
+        }
+    }
+
+    unsafe extern "C" fn make(_: u32, table: *mut PolicyTable) -> c_int {
+        // SAFETY: the caller's table lives during the call.
+        let table = unsafe { &mut *table };
+        table.wake = Some(wake);
+        table.block = Some(block);
+        table.pick = Some(pick);
+        table.size = size_of::<PolicyTable>();
+        0
+    }
+
+    #[test]
+    fn nobody_is_minus_one_and_other_numbers_that_no_thread_has_are_passed_on() {
+        let maker = ForeignMaker { make };
+        let mut policy = maker.make(4, Frequency::NANOSECONDS).unwrap();
+        let mut chosen = |thread: i64| {
+            let now = Instant::from_ticks((thread + 10).cast_unsigned());
+            policy.pick(now).entity
+        };
+        let none = ThreadId::new(u32::MAX, 0);
+        assert_eq!(chosen(-1), None);
+        assert_eq!(chosen(3), Some(ThreadId::new(3, 0)));
+        assert_eq!(chosen(77), Some(ThreadId::new(77, 0)));
+        assert_eq!((chosen(-2), chosen(1 << 40)), (Some(none), Some(none)));
     }
 }

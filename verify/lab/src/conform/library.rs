@@ -1,10 +1,10 @@
 //! A policy in C, checked by this program in a second process: it may print, crash and loop.
 
-use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, exit};
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{env, fs};
 
 use punctual_conform::{Answer, Claims, Options, harness};
 use punctual_kern::{Attributes, Pick, Policy};
@@ -15,15 +15,25 @@ use super::child::Limit;
 use super::package::{judge, no_folder};
 use punctual_terminal::ending::Failure;
 
-/// The variables that tell the second process of the policy: object, function, claims.
-const VARIABLES: [&str; 3] = [
+/// The variables that tell the second process of the policy: object, function, claims, and the file
+/// for the reason why there is no policy.
+const VARIABLES: [&str; 4] = [
     "PUNCTUAL_CONFORM_LIBRARY",
     "PUNCTUAL_CONFORM_SYMBOL",
     "PUNCTUAL_CONFORM_CLAIMS",
+    "PUNCTUAL_CONFORM_REASON",
 ];
 
-/// The policy of this process.
-static MAKER: OnceLock<ForeignMaker> = OnceLock::new();
+/// The policy of this process, which is the second.
+static SUBJECT: OnceLock<Subject> = OnceLock::new();
+
+/// What the second process checks.
+struct Subject {
+    maker: ForeignMaker,
+    symbol: String,
+    /// Where it says why it cannot.
+    reason: PathBuf,
+}
 
 /// A policy in C as the user names it.
 #[derive(Debug)]
@@ -36,7 +46,7 @@ pub(super) struct Library {
     pub(super) patience: Duration,
 }
 
-/// Checks a policy in a process of its own.
+/// Checks a policy in a process of its own, the only one that loads it.
 pub(super) fn check(
     library: &Library,
     options: &Options,
@@ -47,73 +57,89 @@ pub(super) fn check(
         let path = library.path.display();
         Failure::input(format!("cannot read `{path}`: {error}"))
     })?;
-    let maker = foreign_policy(&path, &library.symbol);
-    let maker = maker.map_err(|error| Failure::input(error.to_string()))?;
-    let made = maker.make(options.threads, Frequency::NANOSECONDS);
-    drop(made.map_err(|reason| Failure::input(format!("`{}`: {reason}", library.symbol)))?);
     let folder = tempfile::tempdir().map_err(no_folder)?;
+    let reason = folder.path().join("reason");
     let mut command = Command::new(env::current_exe().map_err(no_folder)?);
     let told = [
         path.as_os_str(),
         library.symbol.as_ref(),
         library.claims.as_ref(),
+        reason.as_os_str(),
     ];
     command.envs(VARIABLES.into_iter().zip(told));
     let told = (options, library.patience);
-    judge(command, &library.symbol, told, folder.path(), limit)
+    let answer = judge(command, &library.symbol, told, folder.path(), limit);
+    match fs::read_to_string(&reason) {
+        Ok(reason) => Err(Failure::input(reason)),
+        Err(_) => answer,
+    }
 }
 
 /// What this process does when it is the one that checks; `None`: it is not.
 pub(super) fn harness_of_library() -> Option<ExitCode> {
-    let [library, symbol, claims] = VARIABLES.map(env::var_os);
-    let (library, symbol) = (library?, symbol?.into_string().ok()?);
-    let claims = claims?.into_string().ok()?.parse().unwrap_or_default();
-    let maker = foreign_policy(Path::new(&library), &symbol).ok()?;
-    let _ = MAKER.set(maker);
-    Some(harness::<Judged>(&claims, Judged::new))
+    let library = env::var_os(VARIABLES[0])?;
+    let [_, symbol, claims, reason] = VARIABLES.map(|name| env::var_os(name).unwrap_or_default());
+    let (symbol, reason) = (symbol.to_string_lossy().into_owned(), PathBuf::from(reason));
+    let claims = match claims.to_string_lossy().parse() {
+        Ok(claims) => claims,
+        Err(error) => give_up(&reason, &format!("{error}")),
+    };
+    let maker = match foreign_policy(Path::new(&library), &symbol) {
+        Ok(maker) => maker,
+        Err(error) => give_up(&reason, &error.to_string()),
+    };
+    let _ = SUBJECT.set(Subject {
+        maker,
+        symbol,
+        reason,
+    });
+    Some(harness(&claims, Judged::new))
 }
 
-/// The policy of this process, made anew for each history; one that cannot be made names nobody.
-struct Judged(Option<ForeignPolicy>);
+/// Ends this process with the reason why it checks nothing.
+fn give_up(file: &Path, reason: &str) -> ! {
+    if fs::write(file, reason).is_err() {
+        eprintln!("{reason}");
+    }
+    exit(2)
+}
+
+/// The policy of this process, made anew for each history.
+struct Judged(ForeignPolicy);
 
 impl Judged {
     fn new(threads: usize) -> Judged {
-        let made = MAKER
-            .get()
-            .map(|maker| maker.make(threads, Frequency::NANOSECONDS));
-        Judged(made.and_then(Result::ok))
-    }
-
-    fn tell(&mut self, call: impl FnOnce(&mut ForeignPolicy)) {
-        if let Some(policy) = &mut self.0 {
-            call(policy);
+        let Some(subject) = SUBJECT.get() else {
+            unreachable!("the harness begins when it is set");
+        };
+        match subject.maker.make(threads, Frequency::NANOSECONDS) {
+            Ok(policy) => Judged(policy),
+            Err(reason) => give_up(&subject.reason, &format!("`{}`: {reason}", subject.symbol)),
         }
     }
 }
 
 impl Policy for Judged {
     fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
-        self.tell(|policy| policy.wake(thread, attributes));
+        self.0.wake(thread, attributes);
     }
     fn block(&mut self, thread: ThreadId) {
-        self.tell(|policy| policy.block(thread));
+        self.0.block(thread);
     }
     fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
-        self.tell(|policy| policy.update(thread, attributes));
+        self.0.update(thread, attributes);
     }
     fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
-        self.tell(|policy| policy.renew(thread, attributes));
+        self.0.renew(thread, attributes);
     }
     fn yield_now(&mut self, thread: ThreadId) {
-        self.tell(|policy| policy.yield_now(thread));
+        self.0.yield_now(thread);
     }
     fn charge(&mut self, thread: ThreadId, work: Work) {
-        self.tell(|policy| policy.charge(thread, work));
+        self.0.charge(thread, work);
     }
     fn pick(&mut self, now: Instant) -> Pick {
-        self.0
-            .as_mut()
-            .map_or(Pick::NOBODY, |policy| policy.pick(now))
+        self.0.pick(now)
     }
 }
 
