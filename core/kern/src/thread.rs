@@ -163,6 +163,8 @@ pub(crate) struct Thread {
     pub(crate) last_arrival: Instant,
     /// Next release by the clock, or earliest release allowed by the minimum separation.
     pub(crate) next_release: Instant,
+    /// From here on the bandwidth of its constraints before the last change is free.
+    pub(crate) zero_lag: Instant,
     pub(crate) backlog: List,
     /// Arrivals that came too early.
     pub(crate) early: u32,

@@ -56,6 +56,8 @@ impl Judge<'_> {
             .min_separation()
             .filter(|_| !t.constraint.fed);
         let earliest = t.first.and(separation).map(|s| t.seen.saturating_add(s));
+        let fresh = t.first.is_none();
+        let not_before = t.not_before().filter(|_| fresh);
         let off = t.first.is_some() && due != Some(arrival);
         let wrongs = [
             (arrival > now, "before it arrives, now is", Some(now)),
@@ -75,6 +77,11 @@ impl Judge<'_> {
                 !t.is_clocked() && earliest > Some(arrival),
                 "but not before",
                 earliest,
+            ),
+            (
+                not_before > Some(arrival),
+                "though its change is in force from",
+                not_before,
             ),
         ];
         let wrong = wrongs.into_iter().find(|wrong| wrong.0)?;

@@ -73,6 +73,8 @@ pub(crate) struct Thread {
     pub(crate) first: Option<Instant>,
     pub(crate) first_index: u64,
     pub(crate) next_index: u64,
+    /// Before this nothing is released: what was released before the last change is at its rate.
+    pub(crate) zero_lag: Instant,
     /// The arrival of the last release, become a job or not.
     pub(crate) seen: Instant,
     /// Arrivals fed by the platform that are not released yet.
@@ -119,6 +121,7 @@ impl Thread {
             first: first.filter(|_| is_clocked(&constraint)),
             first_index: 0,
             next_index: 0,
+            zero_lag: Instant::ZERO,
             seen: Instant::ZERO,
             fed: 0,
             budget: 0,
@@ -221,11 +224,28 @@ impl Thread {
 
     /// Its change is in force.
     pub(crate) fn turns_to_its_change(&mut self) {
+        let released = self.first.is_some() && self.next_index > self.first_index;
+        let deadline = self.deadline_of(self.seen);
+        if released && deadline < Instant::MAX {
+            let separation = self.constraint.class.min_separation().unwrap_or_default();
+            let next = self.seen.saturating_add(separation);
+            self.zero_lag = self.zero_lag.max(deadline).max(next);
+        }
         (self.current, self.first) = (None, None);
         // Allotments of the time before are not counted against the new releases.
         (self.granted, self.taken) = (self.next_index, self.next_index);
         self.constraint = self.change.take().unwrap_or(self.constraint);
         self.background = matches!(self.constraint.class, Class::Aperiodic);
+    }
+
+    /// The earliest arrival of its first job after a change.
+    pub(crate) fn not_before(&self) -> Option<Instant> {
+        let phase = self.constraint.phase;
+        match (self.constraint.fed, self.is_clocked()) {
+            (true, _) => None,
+            (_, true) => Some(self.zero_lag.saturating_add(phase)),
+            (_, false) => Some(self.zero_lag),
+        }
     }
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.

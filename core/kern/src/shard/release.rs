@@ -96,7 +96,8 @@ impl<P: Policy> Shard<P> {
 
     /// Puts a pending change in force. Zero lag is reached when the next job could have come, or at
     /// the last absolute deadline if that is later: from then on the bandwidth of the old
-    /// constraint is free. (At a nearer deadline the last job is still ahead of its rate.)
+    /// constraint is free. (At a nearer deadline the last job is still ahead of its rate.) As long
+    /// as nothing was released since an earlier change, that one's instant holds.
     pub(super) fn commit_change<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(constraint) = t.change.take() else {
@@ -107,10 +108,12 @@ impl<P: Policy> Shard<P> {
             deadline if deadline < Instant::MAX && !released_none => {
                 let separation = t.constraint.class.min_separation().unwrap_or_default();
                 let next = t.last_arrival.saturating_add(separation);
-                deadline.max(next).max(self.now)
+                deadline.max(next)
             }
             _ => self.now,
         };
+        let zero_lag = zero_lag.max(t.zero_lag).max(self.now);
+        t.zero_lag = zero_lag;
         self.tell(sink, thread, |thread, _| TraceEvent::Changed { thread });
         self.install(zero_lag, thread, constraint);
         self.take_over_arrivals(thread, sink);
@@ -238,7 +241,7 @@ impl<P: Policy> Shard<P> {
             self.release(thread, arrival, sink);
             return Ok(());
         };
-        let first = t.next_index == t.first_index;
+        let first = t.next_index == t.first_index && arrival >= t.zero_lag;
         // While a change is pending, arrivals wait for the new constraint.
         if !t.is_closed() && t.early == 0 && (first || arrival >= t.next_release) {
             t.next_release = arrival.saturating_add(separation);

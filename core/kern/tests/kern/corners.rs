@@ -119,6 +119,28 @@ fn arrivals_during_a_change_wait_for_the_new_constraint() {
 }
 
 #[test]
+fn a_second_change_does_not_come_before_the_zero_lag_instant_of_the_first() {
+    let mut d = Driver::new(&[periodic(5, 10, 2)]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    let _ = d.at(5, Event::Complete);
+    let _ = d.at(6, change(periodic(4, 10, 2)));
+    let _ = d.at(7, change(periodic(5, 10, 2)));
+    let _ = d.at(10, Event::Tick);
+    assert_eq!(releases(&d), [0, 10]);
+}
+
+#[test]
+fn an_arrival_after_a_change_waits_for_the_zero_lag_instant() {
+    let mut d = Driver::new(&[sporadic(5, 10)]);
+    assert_eq!(d.runs(0, arrive(0)), Some(0));
+    let _ = d.at(5, Event::Complete);
+    let _ = d.at(6, change(sporadic(4, 10)));
+    assert_eq!(d.runs(7, arrive(7)), None);
+    assert_eq!(d.runs(10, Event::Tick), Some(0));
+    assert_eq!(releases(&d), [0, 10]);
+}
+
+#[test]
 fn a_new_thread_does_not_inherit_the_precedences_of_a_dead_one() {
     let mut d = Driver::new(&[periodic(5, 100, 1), periodic(1, 100, 9)]);
     let edge = Edge {
