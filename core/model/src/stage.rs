@@ -8,7 +8,7 @@ use crate::change::{Change, Mistake, Step, Subject, Terms};
 use crate::id::{SchedulerId, TaskId};
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
 use crate::system::{Requirement, System};
-use crate::task::{Class, Task};
+use crate::task::{Class, OnOverrun, Task};
 use crate::time::Ns;
 
 /// Which parts of a system are there, and on which terms.
@@ -18,6 +18,10 @@ pub struct Stage<'a> {
     /// Each as it is now; `None`: it is not there.
     tasks: Vec<Option<Task>>,
     schedulers: Vec<Option<Scheduler>>,
+    /// Of each task: its home, also while it is not there, when it counts in quotas all the same.
+    homes: Vec<Option<SchedulerId>>,
+    /// Of each task: whether it has been there, and so may have left a job behind.
+    came: Vec<bool>,
     /// How often each scheduler has come after the beginning.
     joined: Vec<u32>,
     changed: bool,
@@ -30,6 +34,8 @@ impl<'a> Stage<'a> {
             declared: system,
             tasks: system.tasks.iter().cloned().map(Some).collect(),
             schedulers: system.schedulers.iter().cloned().map(Some).collect(),
+            homes: Vec::new(),
+            came: Vec::new(),
             joined: alloc::vec![0; system.schedulers.len()],
             changed: false,
         };
@@ -50,7 +56,20 @@ impl<'a> Stage<'a> {
                 _ => {}
             }
         }
+        stage.came = stage.tasks.iter().map(Option::is_some).collect();
+        let home = |task: &Task| {
+            let mut up = stage.above(task.scheduler);
+            up.find(|id| stage.scheduler(*id).is_some())
+        };
+        stage.homes = system.tasks.iter().map(home).collect();
         stage
+    }
+
+    /// A scheduler and those above it.
+    fn above(&self, from: Option<SchedulerId>) -> impl Iterator<Item = SchedulerId> + use<'a> {
+        let schedulers = &self.declared.schedulers;
+        let parent = |id: &SchedulerId| schedulers.get(id.index())?.parent;
+        core::iter::successors(from, parent).take(schedulers.len())
     }
 
     /// A part that is there while the scheduler that orders it is not, and that scheduler. O(size).
@@ -205,6 +224,8 @@ impl<'a> Stage<'a> {
                 if let Some(home) = task.scheduler {
                     self.must_be_there(home, &name)?;
                 }
+                self.settle(*id, task.scheduler, &name)?;
+                self.came[id.index()] = true;
                 self.tasks[id.index()] = Some(task);
                 Ok(())
             }
@@ -213,10 +234,17 @@ impl<'a> Stage<'a> {
 
     /// Whether nothing that is fixed at the start ties the task of a step to others.
     fn is_free(&self, step: &Step) -> Result<(), (String, String)> {
-        let Subject::Task(id) = step.subject() else {
-            return Ok(());
-        };
         let system = self.declared;
+        let id = match step.subject() {
+            Subject::Task(id) => id,
+            Subject::Scheduler(id) if system.schedulers.get(id.index()).is_some() => return Ok(()),
+            Subject::Scheduler(_) => {
+                return mistake(
+                    "there is no such scheduler".into(),
+                    "name a declared scheduler",
+                );
+            }
+        };
         let Some(task) = system.tasks.get(id.index()) else {
             return mistake("there is no such task".into(), "name a declared task");
         };
@@ -322,7 +350,36 @@ impl<'a> Stage<'a> {
                 "stop or move that in the same change, or in an earlier one",
             );
         }
+        for home in self.homes.iter_mut().filter(|home| **home == Some(id)) {
+            *home = self.declared.schedulers[id.index()].parent;
+        }
         self.schedulers[id.index()] = None;
+        Ok(())
+    }
+
+    /// A task finds a home where there is room for it, now that it comes or moves.
+    fn settle(
+        &mut self,
+        id: TaskId,
+        to: Option<SchedulerId>,
+        name: &str,
+    ) -> Result<(), (String, String)> {
+        self.homes[id.index()] = to;
+        for above in self.above(to) {
+            let below = |home: &&Option<SchedulerId>| self.above(**home).any(|up| up == above);
+            let count = self.homes.iter().filter(below).count();
+            let quota = self.declared.schedulers[above.index()].quota;
+            if let Some(quota) = quota.filter(|quota| (*quota as usize) < count) {
+                return Err((
+                    format!(
+                        "{name} finds no room below {}: a quota of {quota} for {count} tasks, \
+                         with those that have stopped there",
+                        self.name(Subject::Scheduler(above))
+                    ),
+                    format!("raise it to at least {count}"),
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -332,6 +389,14 @@ impl<'a> Stage<'a> {
         server: Server<Ns>,
         name: &str,
     ) -> Result<(), (String, String)> {
+        if let Some(task) = self.endless_below(id) {
+            return mistake(
+                format!(
+                    "the server of {name} cannot change above task `{task}`, whose work has no deadline to end by"
+                ),
+                "move the task to another scheduler in an earlier change, or keep the server",
+            );
+        }
         match self.schedulers[id.index()].as_mut().map(|s| &mut s.supply) {
             Some(Supply::Server(now)) => {
                 *now = server;
@@ -344,11 +409,32 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// A task below a scheduler that may have work when nothing that was promised to it is open.
+    /// The core gives a scheduler another server only while nothing below is ready.
+    fn endless_below(&self, id: SchedulerId) -> Option<&str> {
+        let tasks = self.declared.tasks.iter().zip(&self.homes).zip(&self.came);
+        let mut endless = tasks.filter(|((task, home), came)| {
+            let endless = match task.class {
+                Class::Aperiodic | Class::Once { .. } => true,
+                Class::Reservation { .. } => task.on_overrun != OnOverrun::Throttle,
+                Class::Periodic { .. } | Class::Sporadic { .. } => false,
+            };
+            endless && **came && self.above(**home).any(|up| up == id)
+        });
+        endless.next().map(|((task, _), _)| task.name.as_str())
+    }
+
     fn constrain(&mut self, id: TaskId, terms: &Terms, name: &str) -> Result<(), (String, String)> {
         let Some(task) = self.tasks[id.index()].as_mut() else {
             return Ok(());
         };
         let class = task.class;
+        if matches!(class, Class::Once { .. }) {
+            return mistake(
+                format!("{name} arrives once: with other terms it would arrive again"),
+                "stop it, and start another task on those terms",
+            );
+        }
         if !matches!(
             class,
             Class::Periodic { .. } | Class::Sporadic { .. } | Class::Reservation { .. }
@@ -412,6 +498,7 @@ impl<'a> Stage<'a> {
                 "move it between schedulers that do not divide time",
             );
         }
+        self.settle(id, to, name)?;
         if let Some(task) = self.tasks[id.index()].as_mut() {
             task.scheduler = to;
         }

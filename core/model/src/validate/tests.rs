@@ -7,6 +7,7 @@ use crate::{
 };
 use alloc::vec;
 
+mod changes;
 mod resources;
 mod slots;
 mod trees;

@@ -144,6 +144,10 @@ impl<'a> Planner<'a> {
                     return;
                 };
                 let cpu = &mut planned[task.cpu.index()];
+                if self.homes[id.index()] != task.scheduler {
+                    // It may still be at work on a job of its life before, in its home of then.
+                    cpu.quiet.push(self.thread(id));
+                }
                 self.route(id, task.scheduler, cpu);
                 let constraint = self.constraint(id, self.end);
                 cpu.events.extend(constraint.map(|c| self.change(id, c)));
@@ -157,6 +161,11 @@ impl<'a> Planner<'a> {
             Step::Constrain(id, _) => {
                 let cpu = &mut planned[self.system.tasks[id.index()].cpu.index()];
                 let constraint = self.constraint(id, self.end);
+                // Its phase has passed: it counts from when the task comes.
+                let constraint = constraint.map(|constraint| Constraint {
+                    phase: Span::ZERO,
+                    ..constraint
+                });
                 cpu.events.extend(constraint.map(|c| self.change(id, c)));
             }
             Step::Move(id, to) => {
@@ -279,5 +288,85 @@ impl<'a> Planner<'a> {
             request: Request::Demote(self.node(Some(id))),
         });
         self.left[id.index()] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use punctual_model::{
+        Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Scheduler, Supply, Task, Terms, Trust,
+        Work,
+    };
+
+    const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+
+    /// A task below a scheduler of its CPU, and these changes, 1 s apart.
+    fn plan(steps: Vec<Step>) -> Plan {
+        let class = Class::Periodic {
+            period: Span::from_ms(10),
+            wcet: Work::from_ms(1),
+            relative_deadline: Span::from_ms(10),
+        };
+        let mut task = Task::new("t".to_string(), CpuId(0), class);
+        task.phase = Span::from_ms(1_000);
+        task.scheduler = Some(SchedulerId(0));
+        let scheduler = Scheduler {
+            name: "s".to_string(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: FIXED,
+            priority: Priority::new(1),
+            supply: Supply::Shared,
+            trust: Trust::Inline,
+            quota: None,
+            fallback: None,
+            code: None,
+        };
+        let changes = (1..).zip(steps).map(|(second, step)| Change {
+            name: alloc::format!("c{second}"),
+            at: Instant::from_ms(1_000 * second),
+            steps: vec![step],
+        });
+        let system = System {
+            cpus: vec![Cpu {
+                name: "0".to_string(),
+                host: None,
+                policy: FIXED,
+            }],
+            schedulers: vec![scheduler],
+            tasks: vec![task],
+            changes: changes.collect(),
+            ..System::default()
+        };
+        assert_eq!(system.validate(), Ok(()));
+        let carry = vec![Carry::Soon; system.changes.len()];
+        let tables = Tables::new(&system, Frequency::NANOSECONDS);
+        tables.plans(&system, None, &carry).remove(0)
+    }
+
+    #[test]
+    fn a_task_that_comes_again_elsewhere_is_quiet_before_it_moves() {
+        let id = TaskId(0);
+        let plan = plan(vec![Step::Move(id, None), Step::Stop(id), Step::Start(id)]);
+        let [_, stop, start] = plan.steps() else {
+            panic!("three changes");
+        };
+        assert!(stop.quiet.is_empty());
+        assert_eq!(start.quiet, [ThreadId::new(0, 0)]);
+    }
+
+    #[test]
+    fn a_task_that_changes_does_not_wait_for_its_phase_again() {
+        let terms = Terms {
+            budget: Some(Work::from_ms(2)),
+            ..Terms::default()
+        };
+        let plan = plan(vec![Step::Constrain(TaskId(0), terms)]);
+        let [Event::Change { constraint, .. }] = plan.steps()[0].events[..] else {
+            panic!("one event");
+        };
+        assert_eq!(constraint.phase, Span::ZERO);
     }
 }

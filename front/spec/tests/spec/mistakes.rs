@@ -552,6 +552,11 @@ fn changes_at_one_instant() {
 }
 
 #[test]
+fn change_of_what_arrives_once() {
+    check("change-of-what-arrives-once");
+}
+
+#[test]
 fn change_of_what_is_tied() {
     check("change-of-what-is-tied");
 }

@@ -1,0 +1,118 @@
+//! Changes that mean nothing, or that the core would refuse in their midst.
+
+use super::trees::{below, scheduler, server, tree};
+use super::{mistake, periodic};
+use crate::{
+    Change, Class, Fault, Instant, Ns, Priority, SchedulerId, Server, Span, Step, Supply, System,
+    TaskId, Terms, Work,
+};
+use alloc::{vec, vec::Vec};
+
+fn at(ms: u64, steps: Vec<Step>) -> Change {
+    Change {
+        name: alloc::format!("at-{ms}"),
+        at: Instant::from_ms(ms),
+        steps,
+    }
+}
+
+fn of(supply: Supply) -> Server<Ns> {
+    let Supply::Server(server) = supply else {
+        panic!("a server");
+    };
+    server
+}
+
+/// A scheduler with a server, a task below it and one beside it.
+fn served() -> System {
+    let mut media = scheduler("media", 0, None);
+    media.supply = server(5, 10);
+    System {
+        tasks: vec![below("inside", 0), periodic("outside", 0, 10, 2)],
+        ..tree(vec![media])
+    }
+}
+
+#[test]
+fn a_scheduler_that_does_not_exist_is_a_mistake_and_no_panic() {
+    let gone = SchedulerId(9);
+    let steps = [
+        Step::Join(gone),
+        Step::Leave(gone),
+        Step::Supply(gone, of(server(1, 10))),
+    ];
+    for step in steps {
+        let mut system = served();
+        system.changes = vec![at(5, vec![step])];
+        let (fault, message) = mistake(&system);
+        assert_eq!(fault, Fault::ChangeStep(0, 0));
+        assert_eq!(message, "there is no such scheduler");
+    }
+}
+
+#[test]
+fn work_that_arrives_once_does_not_change_its_terms() {
+    let mut system = served();
+    system.tasks[1].class = Class::Once {
+        size: Work::from_ms(1),
+        relative_deadline: Span::from_ms(10),
+    };
+    let terms = Terms {
+        priority: Some(Priority::new(3)),
+        ..Terms::default()
+    };
+    system.changes = vec![at(5, vec![Step::Constrain(TaskId(1), terms)])];
+    assert_eq!(
+        mistake(&system).1,
+        "task `outside` arrives once: with other terms it would arrive again"
+    );
+}
+
+#[test]
+fn a_server_above_endless_work_stays_until_that_has_moved() {
+    let mut system = served();
+    system.tasks[0].class = Class::Aperiodic;
+    let supply = Step::Supply(SchedulerId(0), of(server(2, 10)));
+    system.changes = vec![at(5, vec![supply.clone()])];
+    assert!(
+        mistake(&system)
+            .1
+            .contains("cannot change above task `inside`")
+    );
+    let leaves = Step::Move(TaskId(0), None);
+    system.changes = vec![at(4, vec![leaves]), at(5, vec![supply.clone()])];
+    assert_eq!(system.validate(), Ok(()));
+    // A task that is still to come has left nothing behind.
+    system.changes = vec![
+        at(5, vec![supply.clone()]),
+        at(6, vec![Step::Start(TaskId(0))]),
+    ];
+    assert_eq!(system.validate(), Ok(()));
+    system.changes = vec![at(4, vec![Step::Stop(TaskId(0))]), at(5, vec![supply])];
+    assert!(
+        mistake(&system)
+            .1
+            .contains("cannot change above task `inside`")
+    );
+}
+
+#[test]
+fn a_quota_counts_a_task_that_has_stopped_in_its_last_home() {
+    let mut system = served();
+    system.schedulers[0].quota = Some(1);
+    let moves = Step::Move(TaskId(1), Some(SchedulerId(0)));
+    system.changes = vec![
+        at(4, vec![Step::Stop(TaskId(0))]),
+        at(5, vec![moves.clone()]),
+    ];
+    let (fault, message) = mistake(&system);
+    assert_eq!(fault, Fault::ChangeStep(1, 0));
+    assert_eq!(
+        message,
+        "task `outside` finds no room below scheduler `media`: a quota of 1 for 2 tasks, with \
+         those that have stopped there"
+    );
+    let leaves = Step::Move(TaskId(0), None);
+    system.changes = vec![at(4, vec![leaves]), at(5, vec![moves])];
+    assert_eq!(system.validate(), Ok(()));
+}
