@@ -2,7 +2,7 @@
 
 use crate::Error;
 use punctual_analysis::Verdict;
-use punctual_kern::Grant;
+use punctual_kern::{Grant, Plan};
 use punctual_model::{Frequency, Ns, PolicyKind, Span, System};
 use punctual_tables::CpuTables;
 use punctual_thread::Workloads;
@@ -35,14 +35,22 @@ fn supply_entries(cpu: &CpuTables, ticks: u64) -> u64 {
     slots.chain(budgets).fold(0, u64::saturating_add)
 }
 
-/// Room for the records of a run: those of its jobs and its supply, half as much again, and a
-/// floor.
-fn recorder_bytes(cpu: &CpuTables, frequency: Frequency, duration: Span<Ns>) -> usize {
+/// Room for the records of a run with these changes: those of its jobs and its supply, half as much
+/// again, and a floor.
+fn recorder_bytes(
+    (cpu, plan): (&CpuTables, &Plan),
+    frequency: Frequency,
+    duration: Span<Ns>,
+) -> usize {
     let ticks = duration.ticks_up(frequency).ticks();
     let jobs = (0_u32..)
         .zip(&cpu.threads)
         .map(|(thread, (_, constraint))| {
-            let separation = constraint.class.min_separation();
+            let later = plan
+                .constraints()
+                .filter(|(id, _)| id.index() == thread as usize);
+            let all = later.map(|(_, later)| later).chain([constraint]);
+            let separation = all.filter_map(|c| c.class.min_separation()).min();
             let jobs = separation.map_or(1, |s| ticks / s.ticks().max(1) + 1);
             let uses = cpu.uses.iter().filter(|(of, _)| *of == thread).count() as u64;
             let typical = Recorder::TYPICAL_BYTES_PER_JOB as u64;
@@ -58,7 +66,7 @@ fn recorder_bytes(cpu: &CpuTables, frequency: Frequency, duration: Span<Ns>) -> 
 
 /// A recorder for one CPU of a run, with room for twice what another run has recorded.
 pub(crate) fn recorder(
-    cpu: &CpuTables,
+    cpu: (&CpuTables, &Plan),
     frequency: Frequency,
     duration: Span<Ns>,
     other: usize,
@@ -76,7 +84,7 @@ pub(crate) fn recorder_again(recorded: usize) -> Result<Recorder, Error> {
 /// A recorder that is emptied while the run goes on: of `most` bytes, or for a short run less.
 pub(crate) fn recorder_within(
     most: usize,
-    cpu: &CpuTables,
+    cpu: (&CpuTables, &Plan),
     frequency: Frequency,
     duration: Span<Ns>,
 ) -> Result<Recorder, Error> {

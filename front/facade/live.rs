@@ -150,10 +150,7 @@ fn admit_with(
         true => terms_on(system, &here)?,
         false => system.machine.with(&here),
     };
-    let here = System {
-        machine: terms.clone(),
-        ..system.clone()
-    };
+    let here = on_machine(system, &terms);
     let machine = admit(&here)?;
     let changes = crate::admit_changes(&here)?;
     Ok(Admitted {
@@ -163,6 +160,16 @@ fn admit_with(
         overheads,
         terms,
     })
+}
+
+/// A system with the terms of its machine. Budgets are funded once for the whole run: one that
+/// changes is judged and funded at the start, too, as if no task had a leader.
+fn on_machine(system: &System, terms: &Machine) -> System {
+    System {
+        machine: terms.clone(),
+        free_phases: system.free_phases || !system.changes.is_empty(),
+        ..system.clone()
+    }
 }
 
 /// The terms of a system on a machine with these, term by term. Where the busiest second of some
@@ -179,18 +186,21 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
         return Ok(terms);
     }
     terms.reserves.retain(|reserve| reserve.name != share);
-    let here = System {
-        machine: terms.clone(),
-        ..system.clone()
-    };
+    let here = on_machine(system, &terms);
+    // Those of the whole run: a change may make a second busier.
+    let changed = punctual_analysis::admit_changes(&here)?;
+    let changed = changed.into_iter().filter(|t| t.when != When::Never);
+    let mut all: Vec<System> = changed.map(|t| t.system).collect();
+    all.push(crate::at_start(&here));
     let busiest = |window| {
         let cpus = (0..).map(punctual_model::CpuId).take(system.cpus.len());
-        let mut busiest = cpus.map(|cpu| punctual_analysis::busiest(&here, cpu, window));
+        let both = cpus.flat_map(|cpu| all.iter().map(move |system| (system, cpu)));
+        let mut busiest = both.map(|(system, cpu)| punctual_analysis::busiest(system, cpu, window));
         busiest.try_fold(Work::ZERO, |most, one| {
             Ok::<_, AnalysisError>(most.max(one?))
         })
     };
-    let reserve = punctual_linux::share_of_others(&here.machine, busiest)?;
+    let reserve = punctual_linux::share_of_others(&terms, busiest)?;
     terms.reserves.extend(reserve);
     Ok(terms)
 }
@@ -236,11 +246,7 @@ pub fn run(
     let frequency = punctual_linux::clock_rate().frequency;
     let mut tables = Tables::new(system, frequency);
     tables.set_duration(system, duration);
-    let here = System {
-        machine: admitted.terms.clone(),
-        ..system.clone()
-    };
-    let funding = punctual_analysis::funding(&here)?;
+    let funding = punctual_analysis::funding(&on_machine(system, &admitted.terms))?;
     tables.fund(system, &funding);
     let mut header = Header {
         source: options.source.clone(),
@@ -258,9 +264,8 @@ pub fn run(
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
     let times = (duration, seed);
-    let mut cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
-    let with_plan = |(cpu, plan): (&mut LinuxInput, Plan)| cpu.plan = plan;
-    cpus.iter_mut().zip(plans).for_each(with_plan);
+    let planned = (&tables, &*plans);
+    let mut cpus = platform_inputs(system, planned, options, workloads, times, &mut programs)?;
     let record = options.record.as_ref();
     let stream = record.map(|file| {
         let mut head = log.clone();
@@ -268,7 +273,8 @@ pub fn run(
         set_promises(&mut head, &of_file, Some(&of_machine));
         Stream::start(&head, file, &mut cpus)
     });
-    let platform = for_platform(system, options, &admitted, duration);
+    let times = (duration, grace(system, &plans, frequency));
+    let platform = for_platform(options, &admitted, times);
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
@@ -296,15 +302,14 @@ pub fn run(
 /// The options of the platform for a run that is admitted so. Timers are set early where their
 /// price was measured here: terms from elsewhere do not say whether they hold it.
 fn for_platform(
-    system: &System,
     options: &LiveOptions,
     admitted: &Admitted,
-    duration: Span<Ns>,
+    (duration, grace): (Span<Ns>, Span<Ns>),
 ) -> PlatformOptions {
     let defaults = PlatformOptions::default();
     PlatformOptions {
         duration_ns: Some(duration.as_ns()),
-        grace_ns: longest_deadline(system).as_ns(),
+        grace_ns: grace.as_ns(),
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
         give_back: GiveBack::of(&admitted.terms),
@@ -349,7 +354,7 @@ type LinuxInput = punctual_linux::CpuInput<AnyPolicy, Recorder>;
 
 fn platform_inputs(
     system: &System,
-    tables: &Tables,
+    (tables, plans): (&Tables, &[Plan]),
     options: &LiveOptions,
     workloads: &mut Workloads,
     (duration, seed): (Span<Ns>, u64),
@@ -358,7 +363,7 @@ fn platform_inputs(
     let frequency = tables.frequency;
     let hosts = hosts(system)?;
     let mut cpus = Vec::new();
-    for (cpu, host) in tables.cpus.iter().zip(hosts) {
+    for ((cpu, plan), host) in tables.cpus.iter().zip(plans).zip(hosts) {
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
@@ -375,14 +380,14 @@ fn platform_inputs(
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             sink: match options.record {
-                Some(_) => recorder_within(RING_BYTES, cpu, frequency, duration)?,
-                None => recorder(cpu, frequency, duration, 0)?,
+                Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, duration)?,
+                None => recorder((cpu, plan), frequency, duration, 0)?,
             },
             threads,
             children: children(system, cpu, &options.policies),
             resources: names_of_resources(system, cpu),
-            arrivals: arrivals(system, cpu, frequency, seed),
-            plan: Plan::default(),
+            arrivals: arrivals(system, (cpu, frequency), seed, duration),
+            plan: plan.clone(),
         });
     }
     Ok(cpus)
@@ -404,20 +409,22 @@ fn names_of_resources(system: &System, cpu: &CpuTables) -> Vec<String> {
         .collect()
 }
 
-/// All arrivals of the sporadic threads of one CPU, in order of time.
+/// All arrivals of the sporadic threads of one CPU before the end, in order of time, also of those
+/// that a change starts: the core takes what comes while the constraint in force covers it.
 fn arrivals(
     system: &System,
-    cpu: &CpuTables,
-    frequency: Frequency,
+    (cpu, frequency): (&CpuTables, Frequency),
     seed: u64,
+    duration: Span<Ns>,
 ) -> Vec<(Instant, ThreadId)> {
+    let end = Instant::ZERO.saturating_add(duration.ticks_up(frequency));
     let mut list = Vec::new();
-    for (index, (id, constraint)) in (0_u32..).zip(&cpu.threads) {
+    for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
         let task = &system.tasks[id.index()];
         let times = sporadic_times(task, seed.wrapping_add(u64::from(id.0) << 32));
         let times = times.into_iter().flatten();
         let instants = times.map(|at| at.ticks_up(frequency));
-        let instants = instants.take_while(|at| *at < constraint.until);
+        let instants = instants.take_while(|at| *at < end);
         list.extend(instants.map(|at| (at, ThreadId::new(index, 0))));
     }
     list.sort_by_key(|(at, thread)| (*at, thread.index()));
@@ -436,12 +443,14 @@ fn sporadic_times(task: &Task, seed: u64) -> Option<ArrivalTimes<'_>> {
     }
 }
 
-fn longest_deadline(system: &System) -> Span<Ns> {
-    let deadlines = system
-        .tasks
+/// The longest relative deadline, now or after a change: jobs released before the end have so long.
+fn grace(system: &System, plans: &[Plan], frequency: Frequency) -> Span<Ns> {
+    let tasks = system.tasks.iter();
+    let declared = tasks.filter_map(|task| task.class.relative_deadline());
+    let later = plans
         .iter()
-        .filter_map(|task| task.class.relative_deadline());
-    deadlines.max().unwrap_or(Span::ZERO)
+        .map(|plan| plan.longest_deadline().ns_up(frequency));
+    declared.chain(later).max().unwrap_or(Span::ZERO)
 }
 
 /// Runs `work` while another thread reports its progress and passes on a wish to stop.

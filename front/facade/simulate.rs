@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use punctual_analysis::Transition;
+use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer};
@@ -90,7 +91,6 @@ fn run_virtually(
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
     let steps = steps(system, workloads)?;
-    let mut inputs = inputs(&tables, duration, options.record.is_some())?;
     let header = Header {
         source: options.source.clone(),
         machine: options.fingerprint.clone(),
@@ -101,6 +101,7 @@ fn run_virtually(
     let mut log = Log::new(header, system, tables.clone());
     let (plans, changes) = prepare(system, &tables, duration, transitions);
     log.changes = changes;
+    let mut inputs = inputs(&tables, &plans, duration, options.record.is_some())?;
     let record = options.record.as_ref().map(|file| {
         let recorders = inputs.iter_mut().map(|cpu| &mut cpu.sink);
         Steps::start(&head(&log, system, verdict), file, recorders)
@@ -153,16 +154,21 @@ fn run_virtually(
 }
 
 /// The CPUs, with recorders that are emptied while the run goes on, or have room for all of it.
-fn inputs(tables: &Tables, duration: Span<Ns>, emptied: bool) -> Result<Vec<Input>, Error> {
-    let input = |cpu: &CpuTables| {
+fn inputs(
+    tables: &Tables,
+    plans: &[Plan],
+    duration: Span<Ns>,
+    emptied: bool,
+) -> Result<Vec<Input>, Error> {
+    let input = |(cpu, plan): (&CpuTables, &Plan)| {
         let sink = match emptied {
-            true => recorder_within(RING_BYTES, cpu, tables.frequency, duration)?,
-            false => recorder(cpu, tables.frequency, duration, 0)?,
+            true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, duration)?,
+            false => recorder((cpu, plan), tables.frequency, duration, 0)?,
         };
         let shard = cpu.build(AnyPolicy::new).map_err(Error::Config)?;
         Ok(CpuInput { shard, sink })
     };
-    tables.cpus.iter().map(input).collect()
+    tables.cpus.iter().zip(plans).map(input).collect()
 }
 
 type Input = CpuInput<AnyPolicy, Recorder>;

@@ -178,13 +178,14 @@ fn play(
 ) -> Result<Outcome, WhatIfError> {
     let mut inputs = Vec::new();
     let mut codes = Vec::new();
-    for (cpu, recorded) in tables.cpus.iter().zip(&log.cpus) {
+    let cpus = tables.cpus.iter().zip(&log.cpus);
+    for ((cpu, recorded), recording) in cpus.zip(&recordings) {
         inputs.push(CpuInput {
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             sink: match changed {
                 // Another policy may switch more often.
                 true => recorder(
-                    cpu,
+                    (cpu, &recording.plan),
                     log.tables.frequency,
                     log.header.duration,
                     recorded.records.bytes(),

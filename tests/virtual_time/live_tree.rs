@@ -294,7 +294,7 @@ fn admitted(seed: u64, draws: u64) -> impl Iterator<Item = (u64, System, Vec<Tra
 #[test]
 fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_allows() {
     let mut tried: BTreeMap<&str, u64> = BTreeMap::new();
-    let (mut flown, mut carried) = (0, 0);
+    let (mut flown, mut carried, mut came) = (0, 0, 0);
     for (seed, system, transitions) in admitted(1_000, 6_000) {
         let carry: Vec<Carry> = transitions.iter().map(|t| carry(t.when)).collect();
         let watch = fly(&system, &carry, |_| {});
@@ -305,7 +305,13 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
             .iter()
             .enumerate()
         {
+            let absent = punctual_model::Stage::at_start(&system)
+                .task(*task)
+                .is_none();
             let task = &system.tasks[task.index()];
+            let sporadic = matches!(task.class, Class::Sporadic { .. });
+            let runs = watch.longest.contains_key(&index);
+            came += u64::from(absent && sporadic && runs);
             let longest = watch.longest.get(&index).copied().unwrap_or(0);
             let bound = promised(&system, &transitions, task);
             let kept = bound.is_none_or(|bound| longest <= bound);
@@ -334,6 +340,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
         *tried.entry("refused").or_default() += refused as u64;
     }
     assert!(flown > 500 && carried > 1_000, "{flown} {carried}");
+    assert!(came > 50, "sporadic tasks that came and ran: {came}");
     assert!(tried.values().all(|&n| n > 5), "{tried:?}");
 }
 
@@ -470,4 +477,101 @@ fn what_stopped_just_before_still_counts_when_another_starts() {
     assert_eq!(honest.wrong, None);
     let late = fly(&system, &[Carry::Soon; 2], |_| {}).wrong;
     assert!(late.is_some_and(|late| late.contains("late")));
+}
+
+/// Two tasks of 10 ns that a change starts at 100 ns, one of them sporadic.
+fn late_start() -> System {
+    let mut system = stop_and_start();
+    let (period, wcet) = (Span::from_ns(10), Work::from_ns(1));
+    system.tasks = vec![
+        Task::new(
+            "clock".to_string(),
+            CpuId(0),
+            Class::Periodic {
+                period,
+                wcet,
+                relative_deadline: period,
+            },
+        ),
+        Task::new(
+            "events".to_string(),
+            CpuId(0),
+            Class::Sporadic {
+                min_separation: period,
+                wcet,
+                relative_deadline: period,
+            },
+        ),
+    ];
+    system.tasks[0].jitter = Span::from_ns(2);
+    system.tasks[1].arrivals = Arrivals::Every(period);
+    let starts = vec![Step::Start(TaskId(0)), Step::Start(TaskId(1))];
+    system.changes = vec![named(0, 100, starts)];
+    system.run.duration = Some(LENGTH);
+    system
+}
+
+fn report(system: &System, faults: Faults) -> punctual::RunReport {
+    let options = punctual::SimOptions {
+        faults,
+        ..punctual::SimOptions::default()
+    };
+    let mut none = punctual::Workloads::new();
+    punctual::judge(&punctual::simulate(system, &options, &mut none, &mut |_| true).unwrap())
+}
+
+#[test]
+fn a_task_that_a_change_starts_gets_its_arrivals_also_when_the_platform_feeds_them() {
+    for jitter in [false, true] {
+        let faults = Faults {
+            jitter,
+            ..Faults::default()
+        };
+        let report = report(&late_start(), faults);
+        let jobs: Vec<u64> = report.tasks.iter().map(|task| task.jobs).collect();
+        // What arrives in the instant of the change comes before it.
+        assert_eq!(jobs, [80, 79], "jitter {jitter}: {report}");
+        assert_eq!(report.verdict(), punctual_trace::RunVerdict::Met);
+    }
+}
+
+#[test]
+fn jobs_have_the_time_of_a_deadline_that_a_change_makes_longer() {
+    // From 500 on it executes 60 in every 200: the last job arrives at 880 and ends at 940.
+    let mut system = late_start();
+    system.changes = Vec::new();
+    system.tasks.truncate(1);
+    system.tasks[0].jitter = Span::ZERO;
+    let terms = Terms {
+        separation: Some(Span::from_ns(200)),
+        budget: Some(Work::from_ns(60)),
+        ..Terms::default()
+    };
+    system.changes = vec![named(0, 480, vec![Step::Constrain(TaskId(0), terms)])];
+    let report = report(&system, Faults::default());
+    let task = &report.tasks[0];
+    assert_eq!((task.misses, task.unfinished), (0, 0), "{report}");
+    assert!(report.elapsed_ns > LENGTH.as_ns() + 10, "{report}");
+}
+
+#[test]
+fn an_admitted_change_that_is_not_done_is_a_miss_and_says_so() {
+    use punctual_trace::RunVerdict::{Met, Missed};
+    let system = late_start();
+    let mut none = punctual::Workloads::new();
+    let options = punctual::SimOptions::default();
+    let mut log = punctual::simulate(&system, &options, &mut none, &mut |_| true).unwrap();
+    assert_eq!(punctual::judge(&log).verdict(), Met);
+    // One event of it was never entered.
+    log.changes[0].parts[0] += 1;
+    let report = punctual::judge(&log);
+    assert_eq!(report.changes[0].done_ns, None, "{report}");
+    assert_eq!((report.verdict(), report.exit_code()), (Missed, 1));
+    assert!(report.reasons().contains(&"change c0 not done".to_string()));
+    // Nothing is said of a run that was stopped, or that was over before.
+    log.changes[0].at = Instant::from_ns(LENGTH.as_ns());
+    assert_eq!(punctual::judge(&log).verdict(), Met);
+    log.changes[0].at = Instant::from_ns(100);
+    log.header.stopped = Some("stopped by request".into());
+    assert_eq!(punctual::judge(&log).verdict(), Met);
 }

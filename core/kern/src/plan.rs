@@ -5,9 +5,10 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, Span, ThreadId};
 use punctual_order::Policy;
 
+use crate::Constraint;
 use crate::event::Event;
 use crate::shard::Shard;
 
@@ -51,6 +52,22 @@ impl Plan {
     /// Its steps, to be adapted to a platform before the run.
     pub fn steps_mut(&mut self) -> &mut [Planned] {
         &mut self.steps
+    }
+
+    /// The constraints that it brings, in the order of time.
+    pub fn constraints(&self) -> impl Iterator<Item = (ThreadId, &Constraint)> {
+        let events = self.steps.iter().flat_map(|step| &step.events);
+        events.filter_map(|event| match event {
+            Event::Change { thread, constraint } => Some((*thread, constraint)),
+            _ => None,
+        })
+    }
+
+    /// The longest relative deadline that it brings.
+    pub fn longest_deadline(&self) -> Span {
+        let deadlines = self.constraints();
+        let deadlines = deadlines.filter_map(|(_, c)| c.class.relative_deadline());
+        deadlines.max().unwrap_or(Span::ZERO)
     }
 
     /// When the platform must enter for it at the latest; `None`: nothing is left, or it waits for

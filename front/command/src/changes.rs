@@ -11,9 +11,11 @@ use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
 use punctual_terminal::table::Table;
 
-/// Whether every change is admitted.
-pub(crate) fn admitted(transitions: &[Transition]) -> bool {
-    transitions.iter().all(|t| t.when != When::Never)
+/// The names of the changes that are refused.
+pub(crate) fn refused<'a>(system: &'a System, transitions: &[Transition]) -> Vec<&'a str> {
+    let both = system.changes.iter().zip(transitions);
+    let refused = both.filter(|(_, transition)| transition.when == When::Never);
+    refused.map(|(change, _)| change.name.as_str()).collect()
 }
 
 /// From when on each change keeps every promise, why, and what refuses it.

@@ -75,6 +75,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let system = punctual::at_start(&declared);
     let verdict = input::admit(&system)?;
     let transitions = punctual_analysis::admit_changes(&declared).map_err(input::no_verdict)?;
+    let refused = changes::refused(&declared, &transitions);
+    let admitted = verdict.admitted && refused.is_empty();
     if let Some(path) = &args.certificate {
         write_certificate(&system, &verdict, path, &args.file)?;
     }
@@ -84,19 +86,26 @@ pub(crate) fn execute(args: &Args) -> Ended {
         let origin = given.map(|given| given.origin);
         let origin = origin.map(|origin| origin.json());
         let changes = changes::json(&declared, &transitions);
-        let json = verdict_json::json(&system, &verdict);
+        let whole = Verdict {
+            admitted,
+            ..verdict.clone()
+        };
+        let json = verdict_json::json(&system, &whole);
         output::print_json(&json.with("changes", changes).with("platform", origin))?;
     } else {
-        verdict_text::print(&system, &verdict, false, args.quiet)?;
         let coloured = output::colour_stdout();
-        let text = changes::render(&declared, &transitions, coloured);
-        if !text.is_empty() && !args.quiet {
-            output::print(text)?;
+        output::print(verdict_text::headline(
+            &system, &verdict, &refused, coloured,
+        ))?;
+        if !args.quiet {
+            output::print(verdict_text::body(&system, &verdict, coloured))?;
+            let text = changes::render(&declared, &transitions, coloured);
+            if !text.is_empty() {
+                output::print(text)?;
+            }
         }
     }
-    Ok(Ending::of(
-        verdict.admitted && changes::admitted(&transitions),
-    ))
+    Ok(Ending::of(admitted))
 }
 
 /// Suggestions, simulations of a hyperperiod and certificates speak of one system.

@@ -70,7 +70,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
         output::remark(format!(
             "remark: {}; forced",
-            verdict_text::headline(start, &verdict, false)
+            verdict_text::headline(start, &verdict, &[], false)
         ));
     }
     let interrupt = Interrupt::listen()?;

@@ -17,7 +17,7 @@ const MAX_EXPLANATION: usize = 600;
 /// The page of `verdict` on the system of `origin`.
 pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
     let mut out = String::new();
-    let headline = verdict_text::headline(system, verdict, false);
+    let headline = verdict_text::headline(system, verdict, &[], false);
     let headline = headline.split_once(": ").map_or("", |(_, rest)| rest);
     html::begin(&mut out, origin, (verdict.word(), headline));
     let highest = verdict.cpus.iter().map(|cpu| cpu.utilization_ppm).max();

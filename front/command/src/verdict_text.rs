@@ -27,19 +27,32 @@ pub(crate) fn print(
     let coloured = output::colour_stdout();
     match (json, quiet) {
         (true, _) => output::print_json(&verdict_json::json(system, verdict)),
-        (false, true) => output::print(headline(system, verdict, coloured)),
-        (false, false) => output::print(render(system, verdict, coloured)),
+        (false, true) => output::print(headline(system, verdict, &[], coloured)),
+        (false, false) => {
+            let headline = headline(system, verdict, &[], coloured);
+            let text = body(system, verdict, coloured);
+            output::print(format!("{headline}\n{text}"))
+        }
     }
 }
 
-/// The answer in one line.
-pub(crate) fn headline(system: &System, verdict: &Verdict, coloured: bool) -> String {
+/// The answer in one line. `changes` are those that are refused.
+pub(crate) fn headline(
+    system: &System,
+    verdict: &Verdict,
+    changes: &[&str],
+    coloured: bool,
+) -> String {
     let size = format!(
         "{} on {}",
         count(system.tasks.len(), "task"),
         count(system.cpus.len(), "CPU")
     );
-    if verdict.admitted {
+    let refused = styled("refused", BAD, coloured);
+    if !verdict.admitted {
+        let reasons = count(verdict.refusals.len(), "reason");
+        format!("{refused}: {size}, {reasons}")
+    } else if changes.is_empty() {
         let held = if system.requirements.is_empty() {
             "every deadline holds"
         } else {
@@ -47,16 +60,20 @@ pub(crate) fn headline(system: &System, verdict: &Verdict, coloured: bool) -> St
         };
         format!("{}: {size}, {held}", styled("admitted", GOOD, coloured))
     } else {
-        let reasons = count(verdict.refusals.len(), "reason");
-        format!("{}: {size}, {reasons}", styled("refused", BAD, coloured))
+        let what = if changes.len() == 1 {
+            "change"
+        } else {
+            "changes"
+        };
+        let names = changes.join(", ");
+        format!("{refused}: {size}, every deadline holds at the start, refused {what}: {names}")
     }
 }
 
-/// The whole verdict: headline, refusals, CPUs, tasks, requirements, explanations.
-pub(crate) fn render(system: &System, verdict: &Verdict, coloured: bool) -> String {
+/// What stands below the headline: refusals, CPUs, tasks, requirements, explanations.
+pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String {
     let heading = |text| styled(text, HEADING, coloured);
-    let mut text = headline(system, verdict, coloured);
-    text.push('\n');
+    let mut text = String::new();
     for refusal in &verdict.refusals {
         let _ = write!(text, "\n{}", refusal_text(system, refusal, coloured));
     }

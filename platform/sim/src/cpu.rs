@@ -46,12 +46,12 @@ pub(crate) struct Guests<'a> {
 }
 
 impl<'a> Guests<'a> {
-    /// What the system declares, and the faults add.
+    /// What the system declares, and the faults add. Nothing arrives at `end` or later.
     pub(crate) fn declared(
         system: &'a System,
         tables: &CpuTables,
         (faults, seed): (&Faults, u64),
-        plan: Plan,
+        (plan, end): (Plan, Instant),
     ) -> Self {
         let program = |&(id, _): &(TaskId, _)| {
             let task = &system.tasks[id.index()];
@@ -63,7 +63,7 @@ impl<'a> Guests<'a> {
         };
         Guests {
             programs: tables.threads.iter().map(program).collect(),
-            feeds: feeds(system, tables, faults, seed),
+            feeds: feeds(system, tables, (faults, seed), end),
             gaps: Vec::new(),
             plan,
         }
@@ -489,7 +489,14 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 }
 
-fn feeds<'a>(system: &'a System, tables: &CpuTables, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
+/// The arrivals until `end`, also of what a change starts: the core takes those that come while the
+/// constraint in force covers them.
+fn feeds<'a>(
+    system: &'a System,
+    tables: &CpuTables,
+    (faults, seed): (&Faults, u64),
+    end: Instant,
+) -> Vec<Feed<'a>> {
     let mut feeds = Vec::new();
     for (thread, (id, constraint)) in tables.threads.iter().enumerate() {
         let task = &system.tasks[id.index()];
@@ -517,7 +524,7 @@ fn feeds<'a>(system: &'a System, tables: &CpuTables, faults: &Faults, seed: u64)
             } else {
                 Instant::ZERO
             },
-            until: constraint.until,
+            until: end,
         });
     }
     feeds

@@ -202,12 +202,13 @@ pub fn run_with_children<P: Policy, S: Sink>(
     let given = (&options.faults, options.seed);
     let plans = options.plans.iter().cloned();
     let mut plans = plans.chain(core::iter::repeat_with(Plan::default));
+    let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
     let guests = |cpu: &CpuTables| {
         let plan = plans.next().unwrap_or_default();
-        Guests::declared(system, cpu, given, plan)
+        Guests::declared(system, cpu, given, (plan, horizon))
     };
-    let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
-    let limit = horizon.saturating_add(longest_deadline(system));
+    let grace = longest_deadline(system).max(later(options.plans.iter()));
+    let limit = horizon.saturating_add(grace);
     let cpus = build(tables, inputs, children, given, guests)?;
     Ok(play(tables, cpus, (horizon, limit), observer))
 }
@@ -227,12 +228,13 @@ pub fn run_recorded<P: Policy, S: Sink>(
     horizon: Instant,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
+    let changed = later(recordings.iter().map(|recording| &recording.plan));
     let nothing = core::iter::repeat_with(Recording::default);
     let mut recordings = recordings.into_iter().chain(nothing);
     let guests = |cpu: &CpuTables| Guests::recorded(cpu, recordings.next().unwrap_or_default());
     let classes = tables.cpus.iter().flat_map(|cpu| &cpu.threads);
     let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
-    let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO));
+    let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO).max(changed));
     let faults = Faults::default();
     let cpus = build(tables, inputs, children, (&faults, 0), guests)?;
     Ok(play(tables, cpus, (horizon, limit), observer))
@@ -325,6 +327,14 @@ pub fn shared_across_cpus(system: &System) -> Option<&str> {
         }
     }
     None
+}
+
+/// The longest relative deadline that a change brings.
+fn later<'a>(plans: impl Iterator<Item = &'a Plan>) -> Span {
+    plans
+        .map(Plan::longest_deadline)
+        .max()
+        .unwrap_or(Span::ZERO)
 }
 
 fn longest_deadline(system: &System) -> Span {

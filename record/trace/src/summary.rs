@@ -97,8 +97,8 @@ pub struct RunReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
-    /// Every deadline and every requirement was kept, no job was lost or skipped, and results are
-    /// those of the reference.
+    /// Every deadline and every requirement was kept, no job was lost or skipped, every admitted
+    /// change was done, and results are those of the reference.
     Met,
     /// Something was not.
     Missed,
@@ -304,7 +304,14 @@ impl RunReport {
         let misses = miss::Misses::of(log, behaviors, runs);
         let tasks = figures::tasks(log, behaviors, &misses.excused);
         let requirements = requirement::requirements(log, behaviors, runs);
-        let verdict = verdict(log, &tasks, &requirements, runs);
+        let changes = change::changes(log);
+        let whole = log.header.stopped.is_none() && !log.is_cut();
+        let end_ns = whole.then_some(log.header.duration.as_ns());
+        let undone = changes.iter().any(|change| change.is_owed(end_ns));
+        let verdict = match undone {
+            true => RunVerdict::Missed,
+            false => verdict(log, &tasks, &requirements, runs),
+        };
         let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
         let h = &log.header;
         RunReport {
@@ -326,7 +333,7 @@ impl RunReport {
             schedulers: supply::schedulers(log, behaviors),
             resources: supply::resources(log, behaviors),
             requirements,
-            changes: change::changes(log),
+            changes,
             misses: misses.listed,
             misses_not_listed: misses.not_listed,
             unexcused: None,

@@ -71,7 +71,7 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
     assert_eq!(code(&said), 1);
     let verdict = json(&said);
     assert_obeys(&verdict, "check");
-    assert_eq!(verdict["verdict"], "admitted");
+    assert_eq!(verdict["verdict"], "refused");
     let refused = &verdict["changes"][6];
     assert_eq!(
         (&refused["when"], &refused["verdict"]),
@@ -85,6 +85,13 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
         "{}",
         stdout(&words)
     );
+    let quiet = stdout(&output(&["check", &file, "--quiet"]));
+    for text in [&stdout(&words), &quiet] {
+        let first = text.lines().next().unwrap_or("");
+        assert!(first.starts_with("refused: "), "{first}");
+        assert!(first.ends_with("refused change: more"), "{first}");
+    }
+    assert_eq!(quiet.lines().count(), 1);
     // A run in virtual time does without it, and says so.
     let flown = output(&["sim", &file, "--json"]);
     assert_eq!(code(&flown), 0);

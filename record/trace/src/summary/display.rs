@@ -185,6 +185,11 @@ impl RunReport {
         let broken = self.requirements.iter();
         let broken = broken.filter(|r| r.verdict != RunVerdict::Met);
         reasons.extend(broken.map(ToString::to_string));
+        let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
+        let whole = self.stopped.is_none() && !cut;
+        let end_ns = whole.then_some(self.duration_ns);
+        let owed = self.changes.iter().filter(|change| change.is_owed(end_ns));
+        reasons.extend(owed.map(|change| format!("change {} not done", change.name)));
         if let Some(oracle) = self.oracle.filter(|oracle| oracle.mismatches > 0) {
             let differ = Count(oracle.mismatches);
             reasons.push(format!("{differ} steps differ from the reference"));
