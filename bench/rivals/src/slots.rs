@@ -31,7 +31,7 @@ pub enum Way {
     Signal,
 }
 
-/// What the processes share.
+/// The words that the processes share.
 struct Shared {
     over: AtomicBool,
     taken: AtomicU32,

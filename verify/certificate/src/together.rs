@@ -78,7 +78,7 @@ pub(crate) fn preempts(system: &System, policy: Policy, own: usize, leader: Opti
     !(goes_first && node(first) == node(task) && !waits)
 }
 
-/// The time that the timer for the budget of a job takes: a job that is done has it set anew, a
+/// The time that the timer for the budget of a job takes. A job that is done has it set anew. A
 /// reservation may leave it behind, and at the end of a one-shot budget it fires.
 pub(crate) fn budget_entry(machine: &Machine, task: &Task) -> u64 {
     match task.class.as_str() {

@@ -128,7 +128,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// What tasks share is handed on in the order of the policy, which is settled before the run.
+    /// A resource of tasks is handed on in the order of the policy, settled before the run.
     fn check_order(&mut self, then: &str, shared: ResourceId) {
         let now = waits_by(self.scheduler.policy);
         if now == then {

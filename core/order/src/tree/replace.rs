@@ -380,8 +380,8 @@ impl<P: Policy> Tree<P> {
         self.stir(now, at);
     }
 
-    /// A node is no more, and so is what was to order it: its policy may be taken away, and installs
-    /// itself in no node that comes to the same place.
+    /// A node is no more, nor is the policy that was to order it. That one may be taken away, and
+    /// installs itself in no node that comes to the same place.
     pub(super) fn forget_replacing(&mut self, at: u16) {
         self.replacing.retain(|it| it.at != at);
         let shelf = self.shelf(at);

@@ -61,8 +61,8 @@ pub struct Overheads {
     /// A timer that is set anew before it fires, as when a job is done: the call, and the interrupt
     /// that comes all the same. Where that did not happen, a whole timer entry.
     pub anew_ns: u64,
-    /// The timer of a release may be set so much earlier ([`RunOptions::early_ns`]): what lies
-    /// before the release and behind it is together no longer than `preemption_ns`.
+    /// The timer of a release may be set so much earlier ([`RunOptions::early_ns`]): the parts
+    /// before the release and behind it are together no longer than `preemption_ns`.
     pub early_ns: u64,
     /// Samples behind switches, timers, preemptions and timers set anew.
     pub samples: [usize; 4],

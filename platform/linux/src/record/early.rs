@@ -25,8 +25,8 @@ const EARLY_STEPS: u64 = 3;
 
 /// How much earlier than a release its timer may be set, in nanoseconds, where a preemption takes
 /// `preemption` from the instant that its timer is set for to the successor's first instruction,
-/// `dispatch` of that from the scheduler's entry on: so much that both parts, before the release and
-/// behind it, are no longer than `preemption`, however late the timer comes.
+/// `dispatch` of that from the scheduler's entry on. Then both parts, before the release and behind
+/// it, are no longer than `preemption`, however late the timer comes.
 pub(crate) fn early_ns(preemption: u64, dispatch: u64) -> u64 {
     (preemption / 2)
         .min(preemption.saturating_sub(dispatch))
