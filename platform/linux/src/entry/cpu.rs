@@ -48,7 +48,7 @@ pub(crate) struct Core<P, S> {
     /// Arrivals of sporadic threads, in order.
     pub(crate) arrivals: Vec<(Instant, ThreadId)>,
     next_arrival: usize,
-    /// What changes while it runs.
+    /// The changes while it runs.
     pub(crate) plan: Plan,
     /// Light threads by the index of their thread.
     pub(crate) threads: Vec<*const Light>,

@@ -90,8 +90,8 @@ fn entries(cpu: &crate::log::CpuLog) -> Vec<(Instant, Option<String>)> {
 }
 
 impl ChangeReport {
-    /// Whether the run owes this change: the scheduler refused it, or it was admitted and asked for,
-    /// and was not done in a run that is recorded whole and reached its end, at `end_ns`.
+    /// Whether the run owes this change: the scheduler refused it, or it was admitted and asked
+    /// for, and was not done in a run that is recorded whole and reached its end, at `end_ns`.
     pub(super) fn is_owed(&self, end_ns: Option<u64>) -> bool {
         let asked = end_ns.is_some_and(|end| self.at_ns < end);
         self.refused.is_some() || (self.when != "never" && self.done_ns.is_none() && asked)
