@@ -18,11 +18,15 @@ fn runtime() -> Runtime {
     runtime.main(Constraint::aperiodic(5)).promotions(3)
 }
 
-/// Asks again while a thread is in the middle of a job, or has nothing to run.
+/// Asks again while a thread is in the middle of a job or has nothing to run, or a loan counts.
 fn ask(mut request: impl FnMut() -> Result<(), SpawnError>) {
     for _ in 0..2_000 {
         match request() {
-            Err(SpawnError::HasJob | SpawnError::Refused(_)) => {
+            Err(
+                SpawnError::HasJob
+                | SpawnError::Refused(_)
+                | SpawnError::NotAdmitted(punctual::NotAdmitted::NoSafeInstant(_)),
+            ) => {
                 thread::sleep(Span::from_us(250));
             }
             answer => return answer.expect("admitted"),

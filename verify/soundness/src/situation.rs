@@ -207,7 +207,15 @@ impl Stage<'_> {
         let tasks = self.system.tasks.iter().enumerate();
         let others = tasks.filter(|(other, t)| *other != task && t.class.runs_per_job());
         let culprits: Vec<usize> = others.map(|(other, _)| other).collect();
-        if culprits.is_empty() || !costs_are_simulated(self.system) {
+        // Found, and not counted yet: a job that is stopped refills the caches once more, and
+        // overruns of predecessors.
+        let is_open = !self.system.machine.cache_delay.is_zero()
+            || self
+                .system
+                .tasks
+                .iter()
+                .any(|t| !t.after.is_empty() || !t.follows.is_empty());
+        if culprits.is_empty() || is_open || !costs_are_simulated(self.system) {
             return Vec::new();
         }
         let mut all = vec![self.together(), self.random_phases(random, 0)];
