@@ -1,8 +1,6 @@
 //! `punctual run` with functions in C that call back.
 
-use std::process::Command;
-
-use crate::common::{Folder, code, json, output, stdout};
+use crate::common::{Folder, code, json, output, shared_object, stdout};
 
 /// Ends the process by a signal when it is refused, or when somebody else is inside.
 const SOURCE: &str = r#"
@@ -88,22 +86,10 @@ work = { call = "step", library = "libstep.so" }
 for = "500ms"
 "#;
 
-/// `libstep.so` in a folder, of this source.
-fn build(folder: &Folder, source: &str) {
-    let source = folder.write("step.c", source);
-    let mut cc = Command::new("cc");
-    let _ = cc.args([
-        "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-    ]);
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/capi/include");
-    let _ = cc.args(["-I", include, "-o", &folder.path("libstep.so"), &source]);
-    assert!(cc.status().expect("cc starts").success());
-}
-
 #[test]
 fn a_miss_of_a_live_run_shows_its_cause_again_from_the_record() {
     let folder = Folder::new("live-miss");
-    build(&folder, TOO_LONG);
+    shared_object(&folder, "step", TOO_LONG);
     let (file, log) = (folder.write("late.toml", LATE), folder.path("late.log"));
     let flags = ["run", &file, "--force", "--json", "--record", &log];
     let run = output(&flags);
@@ -125,7 +111,7 @@ fn a_miss_of_a_live_run_shows_its_cause_again_from_the_record() {
 #[test]
 fn a_c_function_locks_a_resource_by_calls_into_the_command() {
     let folder = Folder::new("c-functions");
-    build(&folder, SOURCE);
+    shared_object(&folder, "step", SOURCE);
     let file = folder.write("c.toml", SYSTEM);
     let done = output(&["run", &file, "--force", "--json"]);
     let said = String::from_utf8_lossy(&done.stderr);

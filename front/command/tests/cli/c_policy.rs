@@ -1,8 +1,6 @@
 //! Policies in C: flown in virtual time and live, lawful ones and others.
 
-use std::process::Command;
-
-use crate::common::{Folder, code, json, output, stdout};
+use crate::common::{Folder, code, json, output, shared_object, stdout};
 
 const SYSTEM: &str = r#"
 [system]
@@ -78,18 +76,6 @@ int make_small(uint32_t n, punctual_policy *table)
 }
 "#;
 
-/// `libmine.so` in a folder, of this source.
-fn build(folder: &Folder, source: &str) {
-    let source = folder.write("mine.c", source);
-    let mut cc = Command::new("cc");
-    let _ = cc.args([
-        "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-    ]);
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/capi/include");
-    let _ = cc.args(["-I", include, "-o", &folder.path("libmine.so"), &source]);
-    assert!(cc.status().expect("cc starts").success());
-}
-
 /// The report of a run of this policy.
 fn fly(folder: &Folder, symbol: &str, command: &[&str]) -> serde_json::Value {
     let file = folder.write("mine.toml", &SYSTEM.replace("SYMBOL", symbol));
@@ -102,7 +88,11 @@ fn fly(folder: &Folder, symbol: &str, command: &[&str]) -> serde_json::Value {
 #[test]
 fn the_example_decides_as_the_policy_that_it_claims_to_be() {
     let folder = Folder::new("c-policy");
-    build(&folder, include_str!("../../../../examples/c/policy.c"));
+    shared_object(
+        &folder,
+        "mine",
+        include_str!("../../../../examples/c/policy.c"),
+    );
     let virtually = fly(&folder, "earliest_deadline", &["sim"]);
     assert_eq!(virtually["verdict"], "met");
     let live = fly(&folder, "earliest_deadline", &["run", "--force"]);
@@ -118,7 +108,7 @@ fn the_example_decides_as_the_policy_that_it_claims_to_be() {
 #[test]
 fn one_that_lies_or_is_silent_costs_itself_alone_and_live_also_one_that_loops() {
     let folder = Folder::new("c-policy-others");
-    build(&folder, OTHERS);
+    shared_object(&folder, "mine", OTHERS);
     for symbol in ["make_lies", "make_silent"] {
         let report = fly(&folder, symbol, &["sim"]);
         let fell = &report["schedulers"][0]["fell_back"];
@@ -139,7 +129,7 @@ fn one_that_lies_or_is_silent_costs_itself_alone_and_live_also_one_that_loops() 
 #[test]
 fn code_that_cannot_be_had_or_would_be_inside_the_core_is_named_with_its_place() {
     let folder = Folder::new("c-policy-mistakes");
-    build(&folder, OTHERS);
+    shared_object(&folder, "mine", OTHERS);
     for (symbol, reason) in [
         ("nothing", "has no function `nothing`"),
         ("make_small", "its table has 8 bytes"),

@@ -95,3 +95,16 @@ impl Drop for Folder {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// `libNAME.so` in a folder, of this source in C.
+pub(crate) fn shared_object(folder: &Folder, name: &str, source: &str) {
+    let source = folder.write(&format!("{name}.c"), source);
+    let library = folder.path(&format!("lib{name}.so"));
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/capi/include");
+    let mut cc = std::process::Command::new("cc");
+    let _ = cc.args([
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+    ]);
+    let _ = cc.args(["-I", include, "-o", &library, &source]);
+    assert!(cc.status().expect("cc starts").success());
+}
