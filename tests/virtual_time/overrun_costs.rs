@@ -81,6 +81,48 @@ fn a_job_owes_what_it_uses_of_its_grace_and_what_it_costs_to_stop_it() {
     assert_eq!(ended[..2], [15, 7]);
 }
 
+#[test]
+fn a_preempted_job_fills_its_caches_on_the_budget_of_the_one_that_preempts_it() {
+    let task = |name: &str, (phase, wcet, deadline)| {
+        let class = Class::Periodic {
+            period: Span::from_ns(100),
+            wcet: Work::from_ns(wcet),
+            relative_deadline: Span::from_ns(deadline),
+        };
+        let mut task = Task::new(name, CpuId(0), class);
+        task.phase = Span::from_ns(phase);
+        task
+    };
+    let (mut system, _) = alone(1_000, OnOverrun::Throttle);
+    system.tasks = vec![task("long", (0, 20, 100)), task("urgent", (5, 10, 50))];
+    let funding = Funding {
+        stretches: vec![Work::from_ns(6); 2],
+        cache_delay: Work::from_ns(4),
+        ..Funding::default()
+    };
+    let overrun = Overrun {
+        task: TaskId(1),
+        per_mille: 9_000,
+    };
+    let options = SimOptions {
+        duration: Some(Span::from_ns(100)),
+        faults: Faults {
+            overruns: vec![overrun],
+            cache_delay: Work::from_ns(4),
+            funding: Some(funding),
+            ..Faults::default()
+        },
+        ..SimOptions::default()
+    };
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    assert_eq!(punctual_rules::check(&log), []);
+    let switches = log.cpus[0].records.iter().filter_map(|(at, record)| {
+        matches!(record, Record::Trace(TraceEvent::Switched { .. })).then(|| at.ticks())
+    });
+    // `urgent` holds 10 + 6 and executes 12: 4 are for the caches of `long`, which does 20 + 4.
+    assert_eq!(switches.take(4).collect::<Vec<_>>(), [0, 5, 17, 36]);
+}
+
 /// Timer entries of 33 us: the terms of a virtual machine on a usual day.
 #[test]
 fn twenty_tasks_at_85_percent_are_admitted_where_a_timer_set_anew_takes_less_than_an_entry() {

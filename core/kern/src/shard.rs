@@ -32,7 +32,7 @@ use crate::event::{Decision, Entry, Event, Message};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
-use crate::thread::{JobStamp, JobView, Key, State, Thread};
+use crate::thread::{Costs, JobStamp, JobView, Key, State, Thread};
 use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
@@ -91,8 +91,7 @@ pub struct Shard<P> {
     last_promoted: Option<NodeId>,
     /// The scheduler that decides on its own supply since the last decision.
     deciding: Option<NodeId>,
-    /// Grace and cost of a stop, of the capacity.
-    costs: [Work; 2],
+    costs: Costs,
 }
 
 impl<P: Policy> Shard<P> {
@@ -469,7 +468,9 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.running = to;
-        self.count_switch(preempted && !self.yields);
+        let preempts = preempted && !self.yields;
+        self.count_switch(preempts);
+        self.move_cache_delay(from.filter(|_| preempts), to);
         let switched = TraceEvent::Switched {
             from,
             to,

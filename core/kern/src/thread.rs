@@ -112,6 +112,14 @@ impl JobStamp {
     }
 }
 
+/// The parts of an allotment that are not for work: see [`Capacity`](punctual_order::Capacity).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    pub(crate) grace: Work,
+    pub(crate) stop: Work,
+    pub(crate) cache_delay: Work,
+}
+
 /// One place of the thread table. Only `shard` changes it.
 ///
 /// What an entry looks at comes first, in as few cache lines as it fits into: with a thousand
@@ -142,6 +150,8 @@ pub(crate) struct Thread {
     pub(crate) owed: Work,
     /// Its job has executed to the end of the budget.
     pub(crate) has_drained: bool,
+    /// The part of its budget that it hands to the first that it preempts. Zero once it has run.
+    pub(crate) cache_delay: Work,
     /// A resource that it asked for and does not have yet. A thread that is ready tries it when it
     /// is chosen; one that is blocked waits for it, or until its section fits into the supply.
     pub(crate) request: Option<LockRequest>,
@@ -225,7 +235,7 @@ impl Thread {
     /// It takes this one of its allotments, for a job that begins or `goes_on`. A reservation takes
     /// the whole. A job gets it less the debts of its thread: the grace that the one before used,
     /// the cost of stopping it, and, if it goes on, its work beyond the budget.
-    pub(crate) fn take_allotment(&mut self, allotment: u64, grace: Work, goes_on: bool) {
+    pub(crate) fn take_allotment(&mut self, allotment: u64, costs: Costs, goes_on: bool) {
         let had_one = self.taken > 0;
         self.taken = allotment;
         let full = self.constraint.class.budget().unwrap_or_default();
@@ -236,13 +246,14 @@ impl Thread {
         }
         let mut owed = self.owed;
         if had_one {
-            owed = owed.saturating_add(grace.saturating_sub(self.budget));
+            owed = owed.saturating_add(costs.grace.saturating_sub(self.budget));
         }
         if goes_on {
             owed = owed.saturating_add(debt);
         }
         self.budget = full.saturating_sub(owed);
         self.owed = owed.saturating_sub(full);
+        self.cache_delay = costs.cache_delay;
     }
 
     /// Its job is stopped. That costs so much if it has used up a budget, and did not find it so.
@@ -320,10 +331,11 @@ impl Thread {
         self.queued && self.generation == id.generation()
     }
 
-    /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none.
+    /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none,
+    /// and pays nobody for being preempted.
     #[inline]
     pub(crate) fn may_run_fast(&self) -> bool {
-        self.request.is_none() && self.held == 0 && !self.in_section
+        self.request.is_none() && self.held == 0 && !self.in_section && self.cache_delay.is_zero()
     }
 
     /// Whether the thread runs on a budget right now.

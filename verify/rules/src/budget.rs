@@ -61,6 +61,23 @@ impl Judge<'_> {
         }
     }
 
+    /// A thread runs. If it preempts another for the first time on an allotment of a job, the part
+    /// of that for cold caches goes to the other's budget.
+    pub(crate) fn move_cache_delay(&mut self, preempted: Option<usize>, to: usize) {
+        let cache_delay = self.log.tables.cpus[self.cpu].capacity.cache_delay.ticks();
+        let t = &mut self.threads[to];
+        let is_first = std::mem::take(&mut t.is_fresh);
+        let Some(preempted) = preempted.filter(|_| is_first) else {
+            return;
+        };
+        t.owed = t.owed.saturating_add(cache_delay.saturating_sub(t.budget));
+        t.budget = t.budget.saturating_sub(cache_delay);
+        let preempted = &mut self.threads[preempted];
+        if !preempted.background {
+            preempted.budget = preempted.budget.saturating_add(cache_delay);
+        }
+    }
+
     /// The last part of budgets, which is lent.
     pub(crate) fn grace(&self) -> u64 {
         self.log.tables.cpus[self.cpu].capacity.grace.ticks()

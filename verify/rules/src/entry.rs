@@ -313,6 +313,10 @@ impl<'a> Judge<'a> {
         let right = from == before && from != to && !again && preempts == still_ready;
         let what = format_args!("goes from {from:?} to {to:?} ({preempts}) while {before:?} runs");
         self.must(right, Rule::OneThreadRuns, CPU, what);
+        if let Some(to) = to.and_then(|id| self.find(id)) {
+            let preempted = left.filter(|_| preempts && self.event != Event::Yield);
+            self.move_cache_delay(preempted, to);
+        }
     }
 
     pub(crate) fn created(&mut self, id: ThreadId) {

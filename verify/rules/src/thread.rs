@@ -89,6 +89,8 @@ pub(crate) struct Thread {
     pub(crate) graced: bool,
     /// Its job has executed to the end of a budget, and has not been stopped for it yet.
     pub(crate) drained: bool,
+    /// Its allotment is a job's, and it has not run on it yet.
+    pub(crate) is_fresh: bool,
     /// Allotments granted by releases so far, and the last one taken.
     pub(crate) granted: u64,
     pub(crate) taken: u64,
@@ -129,6 +131,7 @@ impl Thread {
             owed: 0,
             graced: false,
             drained: false,
+            is_fresh: false,
             granted: 0,
             taken: 0,
         }
@@ -207,6 +210,7 @@ impl Thread {
             return full;
         }
         self.owed = debt.saturating_sub(full);
+        self.is_fresh = true;
         full.saturating_sub(debt)
     }
 

@@ -26,7 +26,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 15] = [
+pub const ALL: [Mutant; 16] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -116,6 +116,12 @@ pub const ALL: [Mutant; 15] = [
         features: &[Feature::Overheads],
         analysis,
         fund: stops_for_nothing,
+    },
+    Mutant {
+        mistake: "lets jobs execute what their preemptions cost others in cold caches",
+        features: &[Feature::Overheads],
+        analysis,
+        fund: cold_caches_for_nothing,
     },
 ];
 
@@ -312,6 +318,13 @@ fn grace_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
 fn stops_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
     Ok(Funding {
         stop: Work::ZERO,
+        ..funding(system)?
+    })
+}
+
+fn cold_caches_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
+    Ok(Funding {
+        cache_delay: Work::ZERO,
         ..funding(system)?
     })
 }

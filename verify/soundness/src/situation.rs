@@ -207,15 +207,7 @@ impl Stage<'_> {
         let tasks = self.system.tasks.iter().enumerate();
         let others = tasks.filter(|(other, t)| *other != task && t.class.runs_per_job());
         let culprits: Vec<usize> = others.map(|(other, _)| other).collect();
-        // Found, and not counted yet: a job that is stopped refills the caches once more, and
-        // overruns of predecessors.
-        let is_open = !self.system.machine.cache_delay.is_zero()
-            || self
-                .system
-                .tasks
-                .iter()
-                .any(|t| !t.after.is_empty() || !t.follows.is_empty());
-        if culprits.is_empty() || is_open || !costs_are_simulated(self.system) {
+        if culprits.is_empty() || !costs_are_simulated(self.system) {
             return Vec::new();
         }
         let mut all = vec![self.together(), self.random_phases(random, 0)];
@@ -256,21 +248,19 @@ impl Stage<'_> {
 }
 
 /// Tasks that may be late with the culprits, and by rights. They wait for one, or for someone who
-/// does; or they share a CPU with one that waits, whose jobs then come closer together.
+/// does; or they share a CPU with one that waits so, a culprit or not, whose jobs come closer
+/// together.
 pub(crate) fn late_with(system: &System, culprits: &[usize]) -> Vec<bool> {
     let mut late = vec![false; system.tasks.len()];
     culprits.iter().for_each(|&culprit| late[culprit] = true);
     // Each round reaches at least one more task, or none.
     for _ in 0..system.tasks.len() {
-        for (index, task) in system.tasks.iter().enumerate() {
+        let waits = |task: &&Task| {
             let mut waits_for = task.after.iter().chain(&task.follows);
-            late[index] |= waits_for.any(|t| late[t.index()]);
-        }
-        let waits = |t: usize| !culprits.contains(&t) && late[t];
-        let cpus: Vec<CpuId> = (0..late.len())
-            .filter(|&t| waits(t))
-            .map(|t| system.tasks[t].cpu)
-            .collect();
+            waits_for.any(|t| late[t.index()])
+        };
+        let waiting = system.tasks.iter().filter(waits);
+        let cpus: Vec<CpuId> = waiting.map(|task| task.cpu).collect();
         for (late, task) in late.iter_mut().zip(&system.tasks) {
             *late |= cpus.contains(&task.cpu);
         }

@@ -12,7 +12,7 @@
 //! none is left. A job there that is to be stopped by an overrun still is, once it has received as
 //! much as one allotment: else a body that never ends would keep its stream there for good.
 
-use punctual_model::{Class, Instant, OnOverrun};
+use punctual_model::{Class, Instant, OnOverrun, ThreadId};
 use punctual_order::{Band, Policy};
 
 use super::Shard;
@@ -21,6 +21,24 @@ use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
+    /// A thread runs. If its job preempts another for the first time on its allotment, the part of
+    /// that for cold caches is the other's now. If less is left, the thread owes the rest.
+    #[inline]
+    pub(super) fn move_cache_delay(&mut self, preempted: Option<ThreadId>, to: Option<ThreadId>) {
+        let Some(to) = to else { return };
+        let t = &mut self.threads[to.index()];
+        let part = core::mem::take(&mut t.cache_delay);
+        let Some(preempted) = preempted.filter(|_| !part.is_zero()) else {
+            return;
+        };
+        t.owed = t.owed.saturating_add(part.saturating_sub(t.budget));
+        t.budget = t.budget.saturating_sub(part);
+        let preempted = &mut self.threads[preempted.index()];
+        if preempted.is_budgeted() {
+            preempted.budget = preempted.budget.saturating_add(part);
+        }
+    }
+
     /// The budget of `thread` is used up and its job is not done; or it has none, and its job has
     /// received as much as one.
     pub(super) fn exhaust<S: Sink>(&mut self, thread: usize, sink: &mut S) {
@@ -41,7 +59,7 @@ impl<P: Policy> Shard<P> {
     fn overrun<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let in_background = !self.threads[thread].is_budgeted();
         let t = &mut self.threads[thread];
-        t.owe(self.costs[1]);
+        t.owe(self.costs.stop);
         let id = t.id(thread);
         let Some(job) = t.job.as_mut() else { return };
         let index = job.index;
@@ -105,7 +123,7 @@ impl<P: Policy> Shard<P> {
     fn take_next_allotment<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.leave_section(thread);
         let t = &mut self.threads[thread];
-        t.take_allotment(t.taken + 1, self.costs[0], true);
+        t.take_allotment(t.taken + 1, self.costs, true);
         let (id, budget) = (t.id(thread), t.budget);
         sink.trace(self.now, TraceEvent::Replenished { thread: id, budget });
         self.move_back(thread);
@@ -194,7 +212,7 @@ impl<P: Policy> Shard<P> {
         t.next_index += 1;
         t.last_arrival = arrival;
         t.granted += 1;
-        t.take_allotment(t.granted, self.costs[0], false);
+        t.take_allotment(t.granted, self.costs, false);
         let job = Job::new(index, arrival, t.deadline_of(arrival));
         t.job = Some(Job {
             gave_up: blocked,

@@ -23,7 +23,7 @@ impl<P: Policy> Shard<P> {
         t.has_drained = false;
         t.job = Some(Job::new(index, arrival, t.deadline_of(arrival)));
         if t.taken < allotment {
-            t.take_allotment(allotment, self.costs[0], false);
+            t.take_allotment(allotment, self.costs, false);
         } else {
             self.move_back(thread);
         }

@@ -42,7 +42,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         if !t.constraint.class.runs_per_job() || t.taken == 0 {
             // No job has used a grace.
-            t.budget = self.costs[0];
+            t.budget = self.costs.grace;
         }
         t.constraint = constraint;
         t.band = t.own_band();

@@ -11,7 +11,7 @@ use crate::effective::WaitOrder;
 use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
-use crate::thread::Thread;
+use crate::thread::{Costs, Thread};
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
 
@@ -73,7 +73,11 @@ impl<P: Policy> Shard<P> {
             last_promoted: None,
             deciding: None,
             last_created: None,
-            costs: [capacity.grace, capacity.stop_cost],
+            costs: Costs {
+                grace: capacity.grace,
+                stop: capacity.stop_cost,
+                cache_delay: capacity.cache_delay,
+            },
         }
     }
 

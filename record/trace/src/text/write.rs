@@ -238,13 +238,17 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     let room = tables.capacity;
     let turn = room.background_turn.ticks();
     let _ = write!(text, "capacity {} {} {turn}", room.threads, room.pending);
-    let [grace, stop_cost] = [room.grace, room.stop_cost].map(Work::ticks);
-    let owes = grace > 0 || stop_cost > 0;
+    let costs = [room.grace, room.stop_cost, room.cache_delay].map(Work::ticks);
+    let [grace, stop_cost, cache_delay] = costs;
+    let owes = costs.iter().any(|cost| *cost > 0);
     if room.nodes > 0 || owes {
         let _ = write!(text, " {}", room.nodes);
     }
     if owes {
         let _ = write!(text, " {grace} {stop_cost}");
+    }
+    if cache_delay > 0 {
+        let _ = write!(text, " {cache_delay}");
     }
     text.push('\n');
     let mut put = |line| put_line(text, line);
