@@ -2,7 +2,7 @@
 
 use punctual_analysis::{Exactness, TaskVerdict, Test, Transition, Verdict, When};
 use punctual_kern::Plan;
-use punctual_model::{Ns, Span, Stage, System, TaskId};
+use punctual_model::{Ns, SchedulerId, Span, Stage, System, TaskId};
 use punctual_tables::{Carry, Tables};
 use punctual_trace::ChangeInfo;
 
@@ -83,6 +83,22 @@ fn nothing_of((id, task): (TaskId, &punctual_model::Task)) -> TaskVerdict {
     }
 }
 
+/// What a platform waits for once the time of a change has come.
+fn carry(system: &System, transition: &Transition) -> Carry {
+    let named = |name: &String| {
+        let place = system.schedulers.iter().position(|s| s.name == *name)?;
+        Some(SchedulerId(u16::try_from(place).ok()?))
+    };
+    match transition.when {
+        When::AtOnce | When::ZeroLag => Carry::Soon,
+        When::Idle => {
+            let idle = transition.idle.as_ref().and_then(named);
+            idle.map_or(Carry::WhenIdle, Carry::WhenBelowIdle)
+        }
+        When::Never => Carry::Never,
+    }
+}
+
 /// The plans of the platforms, CPU by CPU, and the words of the log about them.
 pub(crate) fn prepare(
     system: &System,
@@ -93,12 +109,7 @@ pub(crate) fn prepare(
     if system.changes.is_empty() {
         return (vec![Plan::default(); tables.cpus.len()], Vec::new());
     }
-    let carry = |transition: &Transition| match transition.when {
-        When::AtOnce | When::ZeroLag => Carry::Soon,
-        When::Idle => Carry::WhenIdle,
-        When::Never => Carry::Never,
-    };
-    let carry: Vec<Carry> = transitions.iter().map(carry).collect();
+    let carry: Vec<Carry> = transitions.iter().map(|t| carry(system, t)).collect();
     let plans = tables.plans(system, Some(duration), &carry);
     let info = |(number, (change, transition)): (u32, (&punctual_model::Change, &Transition))| {
         let part = |plan: &Plan| {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_analysis::{Change as One, Transition, When, admit_changes, admit_transition};
+use punctual_analysis::{Transition, When, admit_changes, admit_transition};
 use punctual_generate::Dice;
 use punctual_kern::{Decision, Plan, Sink, TraceEvent};
 use punctual_model::{
@@ -172,10 +172,23 @@ fn draw(dice: &mut Dice) -> Option<System> {
         system.schedulers.push(scheduler(dice, index, below));
     }
     let count = 2 + dice.below(4);
+    // All in the care of one scheduler that has most of the time: what changes stays inside.
+    let inside = dice.one_in(3);
+    if let (true, Some(scheduler)) = (inside, system.schedulers.first_mut()) {
+        scheduler.supply = Supply::Server(Server {
+            kind: ServerKind::ALL[dice.index(5)],
+            budget: Work::from_ns(4),
+            period: Span::from_ns(5),
+        });
+        system.schedulers.truncate(1);
+    }
     for index in 0..count {
         let mut task = task(dice, format!("t{index}"), count);
-        if !system.schedulers.is_empty() && dice.one_in(2) {
-            let home = dice.below(system.schedulers.len() as u64);
+        if !system.schedulers.is_empty() && (inside || dice.one_in(2)) {
+            let home = match inside {
+                true => 0,
+                false => dice.below(system.schedulers.len() as u64),
+            };
             task.scheduler = Some(SchedulerId(u16::try_from(home).unwrap()));
         }
         system.tasks.push(task);
@@ -231,11 +244,16 @@ fn last_stage(system: &System) -> Option<Stage<'_>> {
     Some(stage)
 }
 
-fn carry(when: When) -> Carry {
-    match when {
-        When::AtOnce | When::ZeroLag => Carry::Soon,
-        When::Idle => Carry::WhenIdle,
-        When::Never => Carry::Never,
+fn carry(system: &System, transition: &Transition) -> Carry {
+    let named = |name: &String| system.schedulers.iter().position(|s| s.name == *name);
+    match (transition.when, &transition.idle) {
+        (When::AtOnce | When::ZeroLag, _) => Carry::Soon,
+        (When::Idle, None) => Carry::WhenIdle,
+        (When::Idle, Some(idle)) => {
+            let place = named(idle).unwrap();
+            Carry::WhenBelowIdle(SchedulerId(u16::try_from(place).unwrap()))
+        }
+        (When::Never, _) => Carry::Never,
     }
 }
 
@@ -296,7 +314,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
     let mut tried: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut flown, mut carried, mut came) = (0, 0, 0);
     for (seed, system, transitions) in admitted(1_000, 6_000) {
-        let carry: Vec<Carry> = transitions.iter().map(|t| carry(t.when)).collect();
+        let carry: Vec<Carry> = transitions.iter().map(|t| carry(&system, t)).collect();
         let watch = fly(&system, &carry, |_| {});
         let said: Vec<_> = transitions.iter().map(|t| (t.when, &t.ground)).collect();
         assert_eq!(watch.wrong, None, "seed {seed}: {said:?} {system:#?}");
@@ -336,6 +354,8 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
             let with = transitions.iter().filter(|t| t.ground.contains(word));
             *tried.entry(word).or_default() += with.count() as u64;
         }
+        let inside = transitions.iter().filter(|t| t.idle.is_some()).count();
+        *tried.entry("inside").or_default() += inside as u64;
         let refused = transitions.iter().filter(|t| t.when == When::Never).count();
         *tried.entry("refused").or_default() += refused as u64;
     }
@@ -398,8 +418,8 @@ fn found(
     wrong.count()
 }
 
-fn honest(_: &System, transitions: &[Transition]) -> Vec<Carry> {
-    transitions.iter().map(|t| carry(t.when)).collect()
+fn honest(system: &System, transitions: &[Transition]) -> Vec<Carry> {
+    transitions.iter().map(|t| carry(system, t)).collect()
 }
 
 #[test]
@@ -470,8 +490,9 @@ fn what_stopped_just_before_still_counts_when_another_starts() {
     // Alone each of the two would be at once.
     let mut stage = Stage::at_start(&system);
     stage.apply(&system.changes[0]).unwrap();
-    let joins = One::Add(system.tasks[2].clone());
-    let forgets = admit_transition(&stage.system(), &joins).unwrap();
+    let before = stage.system();
+    stage.apply(&system.changes[1]).unwrap();
+    let forgets = admit_transition(&[before], stage.system()).unwrap();
     assert_eq!(forgets.when, When::AtOnce);
     let honest = fly(&system, &honest(&system, &transitions), |_| {});
     assert_eq!(honest.wrong, None);

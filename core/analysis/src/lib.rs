@@ -37,7 +37,6 @@ mod build;
 mod busiest;
 mod busy_window;
 mod chain;
-mod change;
 mod component;
 mod decide;
 mod demand;
@@ -75,7 +74,6 @@ mod verdict;
 
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
 pub use busiest::busiest;
-pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};

@@ -6,9 +6,9 @@
 //! one just after. Under EDF (C, T, D) = (1, 2, 2) may not become (2, 10, 3) beside
 //! (3, 10, 5) at zero lag, though both pairs are feasible. The bandwidth is free; the burst is not.
 //!
-//! A change is judged as what it leaves: two systems, in which equal names are the same task or
-//! scheduler, and those before them since the last instant at which the CPU was idle. Each rule
-//! below makes it safe from some instant on; the first that applies counts:
+//! A change is two systems, in which equal names are the same task or scheduler, with those before
+//! them that may still have an effect. Each rule below makes it safe from some instant on; the
+//! first that applies counts:
 //! 1. *Tasks or schedulers join*: at once, when the system after the change is admitted together
 //!    with all that may still have an effect. The tests hold for first arrivals at any instant.
 //! 2. *Tasks or schedulers leave*: jobs are completed; others only gain. Their use of the CPU
@@ -16,29 +16,32 @@
 //! 3. *One constraint covers the other* (no more work, no more often, no earlier deadline, no other
 //!    priority): old and new jobs together are legal jobs of the larger one. At zero lag.
 //! 4. *Bandwidth decides*: a CPU under EDF whose deadlines are no earlier than the periods, without
-//!    jitter, sections, suspension or reserves. At zero lag: no interval holds more than its length
-//!    times a utilization of at most 1. Each task counts at its largest (Liu and Layland 1973;
-//!    Buttazzo, Lipari, Caccamo and Abeni 2002 for changes at zero lag).
+//!    jitter, sections, suspension or reserves. At zero lag, and at once for tasks that join: no
+//!    interval holds more than its length times a utilization of at most 1. Each task counts at its
+//!    largest (Liu and Layland 1973; Buttazzo, Lipari, Caccamo and Abeni 2002).
 //! 5. *Both fit*: the system is admitted with all old and new tasks and schedulers together. A task
 //!    that moves does so between two of its jobs, each of which one scheduler orders. At zero lag.
 //! 6. Else, and when a server changes, when the CPU is idle: no busy window holds jobs of both
-//!    (Real and Crespo 2004, the idle-time protocol).
+//!    (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for the
+//!    scheduler with that supply alone (`node`).
 //!
 //! # Assumptions
 //! 1. The system before the change is admitted; those of the tests.
 //! 2. Jobs released before the change are completed under the old constraint, as in `kern`.
 
 mod lives;
+mod node;
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Ns, PolicyKind, Requirement, Span, Stage, System, Task};
+use punctual_model::{
+    Class, CpuId, Ns, PolicyKind, Requirement, SchedulerId, Span, Stage, System, Task,
+};
 
 use crate::admit::{admit, bounds_only, is_admitted};
-use crate::change::Change;
 use crate::error::AnalysisError;
 use crate::verdict::Verdict;
 use lives::{Lives, erased};
@@ -50,7 +53,8 @@ pub enum When {
     AtOnce,
     /// From the zero-lag instant of the tasks that change.
     ZeroLag,
-    /// From an instant at which its CPU is idle: no earlier one is known to be safe.
+    /// From an instant at which a scheduler is idle ([`Transition::idle`]): no earlier one is known
+    /// to be safe.
     Idle,
     /// The system after the change is refused.
     Never,
@@ -74,6 +78,8 @@ impl When {
 pub struct Transition {
     /// From when on.
     pub when: When,
+    /// The scheduler that has to be idle where something has to be; `None`: the CPU's own.
+    pub idle: Option<String>,
     /// By which rule, in words.
     pub ground: String,
     /// The system after the change.
@@ -85,26 +91,23 @@ pub struct Transition {
     pub meanwhile: Vec<(String, Option<Span<Ns>>)>,
 }
 
-/// Judges `change` of an admitted, running system, and says from when on it may take place. Costs
-/// one admission and, for rules 1 and 5, one more without slack and fixes.
+/// Judges that a running system becomes `after`, and says from when on it may. `past` is what may
+/// still have an effect, oldest first: the system that runs is the last of it, and one that ran
+/// before counts as long as the caller knows no reason why it should not. Costs one admission and,
+/// unless something only joins what was there, one or two more without slack and fixes.
 ///
 /// # Errors
 ///
-/// As [`crate::admit_change`]; [`AnalysisError::Invalid`] when the system before is not admitted.
-pub fn admit_transition(system: &System, change: &Change) -> Result<Transition, AnalysisError> {
-    if !is_admitted(system)? {
-        let what = "the system is refused already, before the change".into();
-        return Err(AnalysisError::Invalid { what });
+/// As [`admit`] of each system; [`AnalysisError::Invalid`] without a system before, and when more
+/// than a join comes to one that is refused.
+pub fn admit_transition(past: &[System], after: System) -> Result<Transition, AnalysisError> {
+    let invalid = |what: &str| AnalysisError::Invalid { what: what.into() };
+    let before = past.last();
+    let before = before.ok_or_else(|| invalid("no system before the change"))?;
+    if !Difference::between(before, &after).only_joins() && !is_admitted(before)? {
+        return Err(invalid("the system is refused already, before the change"));
     }
-    let changed = change.apply(system)?;
-    let mut before = system.clone();
-    if let Change::Replace(id, task) = change
-        && let Some(old) = before.tasks.get_mut(id.index())
-    {
-        // The same task, by whatever name.
-        old.name.clone_from(&task.name);
-    }
-    judge(&mut vec![before], changed)
+    judge(past, after)
 }
 
 /// Judges the changes that a system declares, one after the other, from the system at the start
@@ -142,15 +145,17 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
                 let verdict = bounds_only(&system)?;
                 Transition {
                     when: When::Never,
+                    idle: None,
                     ground,
                     system,
                     verdict,
                     meanwhile: Vec::new(),
                 }
             }
-            None => judge(&mut past, next.system())?,
+            None => judge(&past, next.system())?,
         };
         if transition.when != When::Never {
+            follow(&mut past, &transition);
             stage = next;
         } else if refused.is_none() && !is_admitted(&stage.system())? {
             refused = Some("the system is refused already, before the change".to_string());
@@ -160,43 +165,49 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
     Ok(transitions)
 }
 
-/// Judges what `after` changes of the last system of `past`, which has those before it since the
-/// CPUs were idle, and puts it there if it is admitted.
-fn judge(past: &mut Vec<System>, after: System) -> Result<Transition, AnalysisError> {
+/// Judges what `after` changes of the last system of `past`.
+fn judge(past: &[System], after: System) -> Result<Transition, AnalysisError> {
     let verdict = admit(&after)?;
-    if !verdict.admitted {
-        let first = verdict.refusals.first();
-        let why = first.map_or("it is refused", |r| r.reason.as_str());
-        return Ok(Transition {
-            when: When::Never,
-            ground: why.to_string(),
-            system: after,
-            verdict,
-            meanwhile: Vec::new(),
-        });
-    }
-    let (when, ground, meanwhile, cpus) = {
-        let Some(before) = past.last() else {
-            let what = "no system before the change".into();
-            return Err(AnalysisError::Invalid { what });
-        };
-        let what = Difference::between(before, &after);
-        let (when, ground, meanwhile) = allowed(past, &after, &what)?;
-        (when, ground, meanwhile, what.cpus)
-    };
-    if when == When::Idle {
-        for old in past.iter_mut() {
-            *old = erased(old, &cpus);
-        }
-    }
-    past.push(after.clone());
-    Ok(Transition {
-        when,
-        ground,
+    let mut transition = Transition {
+        when: When::Never,
+        idle: None,
+        ground: String::new(),
         system: after,
         verdict,
-        meanwhile,
-    })
+        meanwhile: Vec::new(),
+    };
+    let after = &transition.system;
+    match past.last() {
+        Some(before) if transition.verdict.admitted => {
+            let what = Difference::between(before, after);
+            let (when, ground, meanwhile) = allowed(past, after, &what)?;
+            if when == When::Idle {
+                transition.idle = node::to_be_idle(past, after, &what);
+            }
+            (transition.when, transition.ground) = (when, ground);
+            transition.meanwhile = meanwhile;
+        }
+        _ => {
+            let first = transition.verdict.refusals.first();
+            let why = first.map_or("it is refused", |r| r.reason.as_str());
+            transition.ground = why.to_string();
+        }
+    }
+    Ok(transition)
+}
+
+/// The system after a transition runs. Nothing before an idle instant has an effect after it.
+fn follow(past: &mut Vec<System>, transition: &Transition) {
+    if let (When::Idle, Some(before)) = (transition.when, past.last()) {
+        let what = Difference::between(before, &transition.system);
+        for old in past.iter_mut() {
+            *old = match &transition.idle {
+                Some(name) => erased(old, |part| node::is_below(old, part, name)),
+                None => erased(old, |part| what.cpus.contains(&part.cpu())),
+            };
+        }
+    }
+    past.push(transition.system.clone());
 }
 
 type Bounds = Vec<(String, Option<Span<Ns>>)>;
@@ -215,15 +226,29 @@ fn allowed(
         let ground = "a task that leaves completes its jobs, and others only gain";
         return Ok((When::AtOnce, ground.into(), Vec::new()));
     }
+    let joins = "what joins may arrive for the first time at any instant";
+    if what.only_joins() && past.len() == 1 && after.free_phases {
+        // All that counts is in the system after it.
+        return Ok((When::AtOnce, joins.into(), Vec::new()));
+    }
     let lives = Lives::of(past, after);
     let changed = what.retimed.as_ref().or(what.moved.as_ref());
     let alone = what.names().all(|name| stands_alone(after, name));
-    let bandwidth = changed.is_some() && by_bandwidth(past, after, &lives, what);
+    let bandwidth = by_bandwidth(past, after, &lives, what);
     let by_bandwidth = || {
-        let ground = "bandwidth decides here, and that of the old constraint is free at zero lag";
-        (When::ZeroLag, ground.into(), deadlines(after, &what.cpus))
+        let (when, ground) = match remains {
+            true => (
+                When::AtOnce,
+                "bandwidth decides here, and that of what joins is free",
+            ),
+            false => (
+                When::ZeroLag,
+                "bandwidth decides here, and that of the old constraint is free at zero lag",
+            ),
+        };
+        (when, ground.into(), deadlines(after, &what.cpus))
     };
-    if bandwidth && !lives.covered() {
+    if bandwidth && !remains && !lives.covered() {
         return Ok(by_bandwidth());
     }
     let union = lives.union(after).filter(|_| alone);
@@ -233,10 +258,7 @@ fn allowed(
     {
         let meanwhile = lives.bounds(&together);
         let (when, ground) = match (&what.moved, remains) {
-            (_, true) => (
-                When::AtOnce,
-                "what joins may arrive for the first time at any instant",
-            ),
+            (_, true) => (When::AtOnce, joins),
             (Some(_), _) => (
                 When::ZeroLag,
                 "a task that moves is admitted in its old and in its new home together",
@@ -268,6 +290,7 @@ fn allowed(
 /// The differences of two systems; equal names are the same task or scheduler.
 struct Difference {
     joins: bool,
+    leaves: bool,
     /// The first task that joins, that gets another constraint, that moves.
     joined: Option<String>,
     retimed: Option<String>,
@@ -277,72 +300,106 @@ struct Difference {
     supply: bool,
     /// Where anything is different.
     cpus: Vec<CpuId>,
+    /// The schedulers, by name, that have or had something different in their care; `None`: the
+    /// CPU's own.
+    homes: Vec<Option<String>>,
+}
+
+/// The part of that name; most have the same place in both systems.
+fn find<'a, T>(list: &'a [T], at: usize, is_it: impl Fn(&T) -> bool) -> Option<&'a T> {
+    let there = list.get(at).filter(|part| is_it(part));
+    there.or_else(|| list.iter().find(|part| is_it(part)))
 }
 
 impl Difference {
     fn between(before: &System, after: &System) -> Difference {
         let mut found = Difference {
             joins: false,
+            leaves: false,
             joined: None,
             retimed: None,
             moved: None,
             changed: Vec::new(),
             supply: false,
             cpus: Vec::new(),
+            homes: Vec::new(),
         };
-        let home = |system: &System, task: &Task| {
-            let scheduler = task
-                .scheduler
-                .and_then(|id| system.schedulers.get(id.index()));
-            scheduler.map(|s| s.name.clone())
-        };
-        let there = |task: &Task| before.tasks.iter().find(|t| t.name == task.name);
-        for task in &after.tasks {
-            let Some(old) = there(task) else {
-                found.joins = true;
-                found.joined.get_or_insert(task.name.clone());
-                found.cpus.push(task.cpu);
-                continue;
-            };
-            let moved = home(before, old) != home(after, task) || old.cpu != task.cpu;
-            let retimed = !lives::is_equal(old, task);
-            if moved {
-                found.moved.get_or_insert(task.name.clone());
-            }
-            if retimed {
-                found.retimed.get_or_insert(task.name.clone());
-            }
-            if moved || retimed {
-                found.changed.push(task.name.clone());
-                found.cpus.extend([old.cpu, task.cpu]);
-            }
-        }
-        let gone = |task: &&Task| !after.tasks.iter().any(|t| t.name == task.name);
-        found
-            .cpus
-            .extend(before.tasks.iter().filter(gone).map(|t| t.cpu));
-        for scheduler in &after.schedulers {
-            let old = before.schedulers.iter().find(|s| s.name == scheduler.name);
-            match old {
-                None => found.joins = true,
-                Some(old) if lives::is_same_scheduler(old, scheduler) => continue,
-                Some(_) => found.supply = true,
-            }
-            found.cpus.push(scheduler.cpu);
-        }
-        for old in &before.schedulers {
-            if !after.schedulers.iter().any(|s| s.name == old.name) {
-                found.cpus.push(old.cpu);
-            }
-        }
+        found.compare_tasks(before, after);
+        found.compare_schedulers(before, after);
         found.cpus.sort_unstable();
         found.cpus.dedup();
+        found.homes.sort_unstable();
+        found.homes.dedup();
         found
+    }
+
+    fn note(&mut self, system: &System, cpu: CpuId, home: Option<SchedulerId>) {
+        self.cpus.push(cpu);
+        self.homes.push(name_of(system, home).map(String::from));
+    }
+
+    fn compare_tasks(&mut self, before: &System, after: &System) {
+        for (at, task) in after.tasks.iter().enumerate() {
+            let Some(old) = find(&before.tasks, at, |t| t.name == task.name) else {
+                self.joins = true;
+                self.joined.get_or_insert(task.name.clone());
+                self.note(after, task.cpu, task.scheduler);
+                continue;
+            };
+            let homes = name_of(before, old.scheduler) != name_of(after, task.scheduler);
+            let moved = homes || old.cpu != task.cpu;
+            let retimed = !lives::is_equal(old, task);
+            if moved {
+                self.moved.get_or_insert(task.name.clone());
+            }
+            if retimed {
+                self.retimed.get_or_insert(task.name.clone());
+            }
+            if moved || retimed {
+                self.changed.push(task.name.clone());
+                self.note(before, old.cpu, old.scheduler);
+                self.note(after, task.cpu, task.scheduler);
+            }
+        }
+        for (at, old) in before.tasks.iter().enumerate() {
+            if find(&after.tasks, at, |t| t.name == old.name).is_none() {
+                self.leaves = true;
+                self.note(before, old.cpu, old.scheduler);
+            }
+        }
+    }
+
+    fn compare_schedulers(&mut self, before: &System, after: &System) {
+        for (at, scheduler) in after.schedulers.iter().enumerate() {
+            match find(&before.schedulers, at, |s| s.name == scheduler.name) {
+                None => self.joins = true,
+                Some(old) if lives::is_same_scheduler(old, scheduler) => continue,
+                Some(_) => self.supply = true,
+            }
+            self.note(after, scheduler.cpu, scheduler.parent);
+        }
+        for (at, old) in before.schedulers.iter().enumerate() {
+            if find(&after.schedulers, at, |s| s.name == old.name).is_none() {
+                self.leaves = true;
+                self.note(before, old.cpu, old.parent);
+            }
+        }
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(String::as_str)
     }
+
+    /// Whether all that was there stays as it was.
+    fn only_joins(&self) -> bool {
+        self.changed.is_empty() && !self.leaves && !self.supply
+    }
+}
+
+/// The name of a scheduler below the CPU's own.
+fn name_of(system: &System, id: Option<SchedulerId>) -> Option<&str> {
+    let scheduler = system.schedulers.get(id?.index())?;
+    Some(&scheduler.name)
 }
 
 /// Deadlines hold by bandwidth; no shorter response does.
@@ -358,7 +415,7 @@ fn by_bandwidth(past: &[System], after: &System, lives: &Lives, what: &Differenc
         let systems = || past.iter().chain([after]);
         systems().all(|system| is_plain(system, cpu)) && lives.fit(cpu)
     };
-    !what.joins && what.moved.is_none() && what.cpus.iter().all(|&cpu| plain(cpu))
+    what.moved.is_none() && what.cpus.iter().all(|&cpu| plain(cpu))
 }
 
 /// Whether bandwidth alone decides on this CPU.

@@ -26,6 +26,7 @@ pub(crate) fn json(system: &System, transitions: &[Transition]) -> Option<Json> 
             name: &change.name,
             at_ns: change.at.as_ns(),
             when: transition.when.name(),
+            idle: transition.idle.as_deref(),
             ground: &transition.ground,
             verdict: if transition.when == When::Never { "refused" } else { "admitted" },
             refusals: list(&transition.verdict.refusals, |refusal| {
@@ -47,7 +48,7 @@ pub(crate) fn render(system: &System, transitions: &[Transition], coloured: bool
         table.row(vec![
             change.name.clone(),
             readable(change.at.as_ns()).to_string(),
-            words(transition.when).into(),
+            words(transition),
             transition.ground.clone(),
         ]);
     }
@@ -64,11 +65,12 @@ pub(crate) fn render(system: &System, transitions: &[Transition], coloured: bool
 }
 
 /// What it waits for once its time has come.
-fn words(when: When) -> &'static str {
-    match when {
-        When::AtOnce => "at once",
-        When::ZeroLag => "at zero lag",
-        When::Idle => "when its CPU is idle",
-        When::Never => "refused",
+fn words(transition: &Transition) -> String {
+    match (transition.when, &transition.idle) {
+        (When::AtOnce, _) => "at once".into(),
+        (When::ZeroLag, _) => "at zero lag".into(),
+        (When::Idle, None) => "when its CPU is idle".into(),
+        (When::Idle, Some(scheduler)) => format!("when `{scheduler}` is idle"),
+        (When::Never, _) => "refused".into(),
     }
 }

@@ -1,15 +1,14 @@
 //! Admission of a running system, asked by the thread that wants something.
 //!
 //! The guaranteed threads of one CPU are a [`System`] of the model. A thread that adds or changes
-//! one asks the same function as `punctual check` does, about the system as it would be. It asks on
-//! its own time: the question costs as much as an analysis, and others preempt it. Bandwidth of a
-//! thread that has ended stays taken until the zero-lag instant of its last job has passed, and as
-//! long after it as `left` says.
+//! one asks the function that judges the changes of a file ([`admit_transition`]), about the system
+//! as it would be. It asks on its own time: the question costs as much as an analysis, and others
+//! preempt it. What a thread was counts in each answer until the zero-lag instant of its last job
+//! has passed, and as long after it as `left` says.
 //!
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
 
-mod former;
 #[cfg(test)]
 mod histories;
 mod left;
@@ -18,7 +17,7 @@ mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use punctual_analysis::{AnalysisError, Exactness, Verdict, admit};
+use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_transition};
 use punctual_kern::NodeId;
 use punctual_linux::{Who, undisturbed};
 use punctual_model::{
@@ -26,8 +25,8 @@ use punctual_model::{
 };
 
 use crate::constraint::Constraint;
-use former::{Former, less_favourable};
-use loan::Loan;
+use left::Former;
+use loan::{Loan, less_favourable};
 use tree::Branch;
 
 pub(crate) use tree::Moved;
@@ -76,15 +75,12 @@ pub(crate) type Promises = Mutex<Vec<Promise>>;
 /// The owner of a task of the system.
 #[derive(Clone, Debug)]
 struct Owner {
-    /// `None`: a thread left this home, and its bandwidth here is not free yet.
-    grant: Option<Grant>,
+    grant: Grant,
     name: String,
     /// The thread, once it is created.
     thread: Option<Who>,
     /// From its end until its bandwidth is free.
     lag: Span<Ns>,
-    /// From when on (nanoseconds) it is nobody's; `None`: it lives.
-    until: Option<Instant<Ns>>,
     /// How long schedulers blocked it, each until when that counts.
     blocked: Vec<(Instant<Ns>, Span<Ns>)>,
 }
@@ -106,8 +102,8 @@ struct State {
     /// One per scheduler of the system.
     branches: Vec<Branch>,
     loans: Vec<Loan>,
-    /// The constraint of a thread before its last change.
-    former: Option<Former>,
+    /// What threads were, with another constraint or home or before they ended, in that order.
+    former: Vec<Former>,
 }
 
 impl Admission {
@@ -131,7 +127,7 @@ impl Admission {
             owners: Vec::new(),
             branches: Vec::new(),
             loans: Vec::new(),
-            former: None,
+            former: Vec::new(),
         };
         Admission {
             state,
@@ -156,14 +152,13 @@ impl Admission {
         task.scheduler = changed.place_of(home)?;
         changed.system.tasks.push(task);
         changed.owners.push(Owner {
-            grant: Some(grant),
+            grant,
             name: name.to_owned(),
             thread: None,
             lag: constraint.lag(),
-            until: None,
             blocked: Vec::new(),
         });
-        let verdict = changed.judge()?;
+        let verdict = self.state.judge(&changed)?;
         self.take(changed, &verdict);
         Ok(grant)
     }
@@ -175,20 +170,46 @@ impl Admission {
         }
     }
 
+    /// Whether the thread that a constraint was granted to has not ended.
+    pub(crate) fn lives(&self, grant: Grant) -> bool {
+        self.state.place(grant).is_some()
+    }
+
+    /// Judges that a thread gets another constraint.
+    pub(crate) fn replaces(
+        &mut self,
+        grant: Grant,
+        constraint: &Constraint,
+        now: Instant<Ns>,
+    ) -> Result<Moved, NotAdmitted> {
+        self.forget_until(now);
+        let place = self.state.granted(grant)?;
+        let mut changed = self.state.clone();
+        changed.was(place, now);
+        let old = &changed.system.tasks[place];
+        let mut task = constraint.task(&old.name);
+        task.phase = old.phase;
+        task.scheduler = old.scheduler;
+        changed.system.tasks[place] = task;
+        let owner = &mut changed.owners[place];
+        owner.lag = owner.lag.max(constraint.lag());
+        let verdict = self.state.judge(&changed)?;
+        Ok(Moved::staying(changed, verdict, now))
+    }
+
     /// The thread has ended: its bandwidth is free when its lag is zero.
     pub(crate) fn remove(&mut self, grant: Grant, now: Instant<Ns>) {
         if let Some(place) = self.state.place(grant) {
-            let owner = &mut self.state.owners[place];
-            owner.until = Some(now.saturating_add(owner.lag));
+            self.state.was(place, now);
+            let _ = self.state.owners.remove(place);
+            let _ = self.state.system.tasks.remove(place);
         }
     }
 
     /// The thread never came to be: its bandwidth is free at once.
     pub(crate) fn withdraw(&mut self, grant: Grant) {
-        if let Some(place) = self.state.place(grant) {
-            let _ = self.state.owners.remove(place);
-            let _ = self.state.system.tasks.remove(place);
-        }
+        self.remove(grant, Instant::ZERO);
+        self.state.former.retain(|former| former.grant != grant);
     }
 
     /// The verdict about those that run now.
@@ -218,8 +239,7 @@ impl Admission {
 
     fn write_down(&self, verdict: &Verdict) {
         let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
-        let living = self.state.owners.iter().zip(&verdict.tasks);
-        for (owner, task) in living.filter(|(owner, _)| owner.until.is_none()) {
+        for (owner, task) in self.state.owners.iter().zip(&verdict.tasks) {
             match promises.iter_mut().find(|p| p.name == owner.name) {
                 Some(promise) => {
                     let bounds = promise.response_bound.zip(task.response_bound);
@@ -246,7 +266,7 @@ impl Admission {
 
 impl State {
     fn place(&self, grant: Grant) -> Option<usize> {
-        let is_it = |owner: &Owner| owner.grant == Some(grant);
+        let is_it = |owner: &Owner| owner.grant == grant;
         self.owners.iter().position(is_it)
     }
 
@@ -256,21 +276,13 @@ impl State {
     }
 
     fn forget_until(&mut self, now: Instant<Ns>) {
-        while let Some(place) = (0..self.owners.len()).find(|place| self.is_over(*place, now)) {
-            let _ = self.owners.remove(place);
-            let _ = self.system.tasks.remove(place);
+        while let Some(place) = (0..self.former.len()).find(|place| self.is_over(*place, now)) {
+            let _ = self.former.remove(place);
         }
         while let Some(place) = (0..self.loans.len()).find(|place| self.is_loan_over(*place, now)) {
             let _ = self.loans.remove(place);
         }
         self.forget_branches(now);
-        if self
-            .former
-            .as_ref()
-            .is_some_and(|former| self.is_former_over(former, now))
-        {
-            self.former = None;
-        }
     }
 
     /// The system that the analysis is asked about. In a tree every scheduler may have background
@@ -288,7 +300,7 @@ impl State {
                 Some(id) => system.schedulers[id.index()].policy,
             };
             if !matches!(policy, PolicyKind::Tdm { .. }) {
-                let at = place.map_or(schedulers, SchedulerId::index);
+                let at = place.map_or("cpu".to_owned(), |id| id.0.to_string());
                 let name = format!("background:{at}:node");
                 let mut task = Task::new(name, CpuId(0), Class::Aperiodic);
                 task.scheduler = place;
@@ -299,13 +311,16 @@ impl State {
         system
     }
 
-    /// Judges it, and in case of loans also what is left to the lenders: the verdict is the less
-    /// favourable one for each task.
-    fn judge(&self) -> Result<Verdict, NotAdmitted> {
-        let mut system = self.judged();
-        let mut verdict = self.judge_changing(&system)?;
-        if self.take_loans(&mut system)? {
-            less_favourable(&mut verdict, self.judge_changing(&system)?);
+    /// Judges that this state becomes another, and in case of loans also what is left to the
+    /// lenders: the verdict is the less favourable one for each task.
+    fn judge(&self, changed: &State) -> Result<Verdict, NotAdmitted> {
+        let (mut past, mut after) = (self.past(), changed.judged());
+        let mut verdict = judge(&past, after.clone())?;
+        if !changed.loans.is_empty() {
+            for system in past.iter_mut().chain([&mut after]) {
+                changed.take_loans(system)?;
+            }
+            less_favourable(&mut verdict, judge(&past, after)?);
         }
         Ok(verdict)
     }
@@ -337,14 +352,25 @@ pub(crate) fn meaning(system: &System) -> Result<(), NotAdmitted> {
     })
 }
 
-fn judge(system: &System) -> Result<Verdict, NotAdmitted> {
-    meaning(system)?;
-    let verdict = admit(system).map_err(NotAdmitted::Analysis)?;
-    if verdict.admitted {
-        Ok(verdict)
-    } else {
-        Err(NotAdmitted::Refused(Box::new(verdict)))
+/// Judges that a running system becomes another now. The verdict counts the jobs of both while
+/// they may meet.
+fn judge(past: &[System], after: System) -> Result<Verdict, NotAdmitted> {
+    meaning(&after)?;
+    let transition = admit_transition(past, after).map_err(NotAdmitted::Analysis)?;
+    let mut verdict = transition.verdict;
+    match transition.when {
+        When::AtOnce | When::ZeroLag => {}
+        When::Idle => return Err(NotAdmitted::NoSafeInstant(transition.ground)),
+        When::Never => return Err(NotAdmitted::Refused(Box::new(verdict))),
     }
+    for row in &mut verdict.tasks {
+        let mut meanwhile = transition.meanwhile.iter();
+        if let Some((_, bound)) = meanwhile.find(|(name, _)| *name == row.name) {
+            let both = row.response_bound.zip(*bound);
+            row.response_bound = both.map(|(a, b)| a.max(b));
+        }
+    }
+    Ok(verdict)
 }
 
 impl core::fmt::Display for NotAdmitted {
@@ -501,9 +527,10 @@ mod tests {
         change(&mut cpu, a, &tenths(1), at(1)).expect("less");
         // The present job of `a` still has its 5 ms.
         let early = cpu.add(("c", ROOT), &tenths(4), at(1));
-        assert!(matches!(early, Err(NotAdmitted::Refused(_))), "{early:?}");
-        // A second change: nothing is known to be free yet.
-        assert!(change(&mut cpu, a, &tenths(5), at(2)).is_err());
+        assert!(
+            matches!(early, Err(NotAdmitted::NoSafeInstant(_))),
+            "{early:?}"
+        );
         assert!(cpu.add(("c", ROOT), &tenths(4), at(10)).is_err());
         assert!(cpu.add(("c", ROOT), &tenths(4), at(11)).is_ok());
     }
@@ -527,8 +554,10 @@ mod tests {
         let b = cpu.add(("b", ROOT), &tenths(3), at(0)).expect("both");
         change(&mut cpu, a, &tenths(1), at(1)).expect("less");
         change(&mut cpu, b, &tenths(1), at(2)).expect("less");
-        // 3 of `a`, 3 and 1 of `b`.
-        assert!(cpu.add(("c", ROOT), &tenths(4), at(3)).is_err());
+        // 3 of `a`, 3 of `b`.
+        assert!(cpu.add(("c", ROOT), &tenths(5), at(3)).is_err());
+        // 1 of `a`, 3 of `b`.
+        assert!(cpu.add(("c", ROOT), &tenths(7), at(11)).is_err());
         assert!(cpu.add(("c", ROOT), &tenths(8), at(12)).is_ok());
     }
 
@@ -552,9 +581,9 @@ mod tests {
         cpu.remove(first, at(0));
         // Bandwidth alone would be free at 10.
         cpu.forget_until(at(10));
-        assert_eq!(cpu.state.owners.len(), 2);
+        assert_eq!(cpu.state.former.len(), 1);
         cpu.forget_until(at(60));
-        assert_eq!(cpu.state.owners.len(), 1);
+        assert_eq!(cpu.state.former.len(), 0);
     }
 
     #[test]

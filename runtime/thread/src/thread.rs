@@ -396,6 +396,9 @@ impl<T> Thread<T> {
         match self.grant {
             _ if !constraint.has_guarantee() => in_core(punctual_model::Work::ZERO),
             Some(grant) if self.is_here() => place.ask(|admission, now| {
+                if !admission.lives(grant) {
+                    return Err(SpawnError::NotHere);
+                }
                 let changed = admission.replaces(grant, &constraint, now)?;
                 in_core(place.overhead())?;
                 admission.accept(Some(changed), self::now().unwrap_or(now));

@@ -282,18 +282,39 @@ pub(super) fn terms(task: &Task) -> Option<(Work, crate::units::Span, crate::uni
     Some((budget, separation, task.class.relative_deadline()?))
 }
 
-/// The system without what is on these CPUs: nothing that was there has an effect any more.
-pub(super) fn erased(system: &System, cpus: &[CpuId]) -> System {
-    let stays: Vec<bool> = system
-        .tasks
-        .iter()
-        .map(|t| !cpus.contains(&t.cpu))
-        .collect();
+/// A part of a system.
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    Task(&'a Task),
+    Scheduler(&'a Scheduler),
+}
+
+impl Part<'_> {
+    pub(super) fn cpu(self) -> CpuId {
+        match self {
+            Part::Task(task) => task.cpu,
+            Part::Scheduler(scheduler) => scheduler.cpu,
+        }
+    }
+
+    /// The scheduler that orders it; `None`: the CPU's own.
+    pub(super) fn home(self) -> Option<SchedulerId> {
+        match self {
+            Part::Task(task) => task.scheduler,
+            Part::Scheduler(scheduler) => scheduler.parent,
+        }
+    }
+}
+
+/// The system without these parts: nothing that they were has an effect any more.
+pub(super) fn erased(system: &System, is_over: impl Fn(Part<'_>) -> bool) -> System {
+    let tasks = system.tasks.iter();
+    let stays: Vec<bool> = tasks.map(|task| !is_over(Part::Task(task))).collect();
     let mut rest = only(system, &stays);
     let mut places = Vec::new();
     let mut kept: Vec<Scheduler> = Vec::new();
     for scheduler in &system.schedulers {
-        let stays = !cpus.contains(&scheduler.cpu);
+        let stays = !is_over(Part::Scheduler(scheduler));
         let place = u16::try_from(kept.len()).unwrap_or(u16::MAX);
         places.push(stays.then_some(SchedulerId(place)));
         kept.extend(stays.then(|| scheduler.clone()));

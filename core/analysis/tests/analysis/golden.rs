@@ -3,8 +3,11 @@
 use crate::common::{
     EDF, FP, NP_FP, bounds, empty, periodic, require_response, span, sporadic, work,
 };
-use punctual_analysis::{Change, Exactness, QuickAnswer, Subject, Verdict, Witness, admit};
-use punctual_model::{Class, CpuId, PolicyKind, Priority, Reserve, Share, System, Task, TaskId};
+use punctual_analysis::{Exactness, QuickAnswer, Subject, Verdict, Witness, admit};
+use punctual_model::{
+    Change, Class, CpuId, Instant, PolicyKind, Priority, Reserve, Share, Stage, Step, System, Task,
+    TaskId, Terms,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -239,8 +242,18 @@ fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
     let preempts = other(&|s| s.tasks[0].priority = Priority::new(0));
     assert_eq!(preempts, [Some(270), Some(157)]);
     // What joins while it runs has phases that nobody knows.
-    let joins = Change::Replace(TaskId(1), system.tasks[1].clone());
-    assert_eq!(bounds(&joins.apply(&system).expect("it is there")), alone);
+    let mut stage = Stage::at_start(&system);
+    let terms = Terms {
+        priority: Some(system.tasks[1].priority),
+        ..Terms::default()
+    };
+    let change = Change {
+        name: "same".into(),
+        at: Instant::ZERO,
+        steps: vec![Step::Constrain(TaskId(1), terms)],
+    };
+    stage.apply(&change).expect("it is there");
+    assert_eq!(bounds(&stage.system()), alone);
 }
 
 #[test]

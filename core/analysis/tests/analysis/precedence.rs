@@ -1,7 +1,7 @@
 //! The cost of waiting for predecessors: nothing where it is consistent, else a term of the bound
 
 use crate::common::{EDF, FP, bounds, empty, periodic, span, work};
-use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, admit, admit_change};
+use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_transition};
 use punctual_model::{Class, CpuId, PolicyKind, Priority, System, Task, TaskId};
 
 fn verdict(system: &System) -> Verdict {
@@ -124,22 +124,22 @@ fn a_change_of_a_running_system_is_judged_like_a_file() {
     };
     let mut task = Task::new("new", CpuId(0), class);
     task.priority = Priority::new(0);
-    let change = Change::Add(task.clone());
-    let (changed, v) = admit_change(&system, &change).expect("analysis ends");
-    assert_eq!(v, verdict(&changed));
-    assert_eq!(v.tasks[2].response_bound, Some(span(38)));
-    let (rest, v) = admit_change(&changed, &Change::Remove(TaskId(0))).expect("analysis ends");
-    assert_eq!(rest.tasks.len(), 2);
-    assert_eq!(v.tasks[1].response_bound, Some(span(30)));
-    let mut waits = task;
-    waits.after.push(TaskId(0));
-    let (changed, _) = admit_change(&changed, &Change::Replace(TaskId(2), waits)).expect("valid");
-    let refused = admit_change(&changed, &Change::Remove(TaskId(0)));
-    assert!(
-        matches!(refused, Err(AnalysisError::Invalid { .. })),
-        "{refused:?}"
-    );
-    assert!(admit_change(&changed, &Change::Remove(TaskId(9))).is_err());
+    let mut changed = system.clone();
+    changed.free_phases = true;
+    changed.tasks.push(task);
+    let joins = admit_transition(std::slice::from_ref(&system), changed.clone()).expect("it ends");
+    assert_eq!(joins.when, When::AtOnce);
+    assert_eq!(joins.verdict, verdict(&changed));
+    assert_eq!(joins.verdict.tasks[2].response_bound, Some(span(38)));
+    let mut rest = changed.clone();
+    let _ = rest.tasks.remove(0);
+    let leaves = admit_transition(&[changed], rest).expect("it ends");
+    assert_eq!(leaves.when, When::AtOnce);
+    assert_eq!(leaves.verdict.tasks[1].response_bound, Some(span(30)));
+    assert!(matches!(
+        admit_transition(&[], system),
+        Err(AnalysisError::Invalid { .. })
+    ));
 }
 
 #[test]

@@ -2,11 +2,9 @@
 
 use crate::common::random::Random;
 use crate::common::{EDF, FP, periodic, span, work};
-use punctual_analysis::{
-    Aim, Change, NoSuggestion, When, admit, admit_transition, is_admitted, suggest,
-};
+use punctual_analysis::{Aim, NoSuggestion, When, admit, admit_transition, is_admitted, suggest};
 use punctual_model::{
-    CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
     Supply, System, Trust, Work,
 };
 
@@ -270,6 +268,42 @@ fn servers_get_priorities_among_the_tasks_beside_them() {
 }
 
 #[test]
+fn a_change_inside_one_supply_waits_for_that_scheduler_alone() {
+    let mut system = periodic(
+        EDF,
+        &[(50, 700, 700), (300, 2_000, 1_000), (90, 1_000, 1_000)],
+    );
+    let supply = server(ServerKind::Polling, 400, 500);
+    system.schedulers.push(child("app", EDF, 9, supply));
+    for task in &mut system.tasks[..2] {
+        task.scheduler = Some(SchedulerId(0));
+    }
+    let judged = |change: &dyn Fn(&mut System)| {
+        let mut before = system.clone();
+        change(&mut before);
+        assert!(is_admitted(&before).expect("valid"));
+        let mut after = before.clone();
+        after.tasks[0].class = Class::Periodic {
+            period: span(2_000),
+            wcet: work(100),
+            relative_deadline: span(1_000),
+        };
+        let transition = admit_transition(&[before], after).expect("valid");
+        (transition.when, transition.idle)
+    };
+    let app = Some("app".to_string());
+    assert_eq!(judged(&|_| {}), (When::Idle, app));
+    // Entries, locks and sections cross the border.
+    for crosses in [
+        |system: &mut System| system.machine.timer = work(1),
+        |system: &mut System| system.tasks[2].non_preemptive = work(1),
+    ] {
+        let (_, idle) = judged(&crosses);
+        assert_eq!(idle, None);
+    }
+}
+
+#[test]
 fn a_server_changes_when_its_cpu_is_idle_if_the_new_one_is_admitted() {
     let mut system = periodic(FP, &[(2, 30, 30), (3, 30, 30)]);
     let supply = server(ServerKind::Deferrable, 3, 10);
@@ -281,7 +315,9 @@ fn a_server_changes_when_its_cpu_is_idle_if_the_new_one_is_admitted() {
             budget: work(budget),
             period: span(10),
         };
-        admit_transition(&system, &Change::Serve(SchedulerId(0), server)).expect("valid")
+        let mut changed = system.clone();
+        changed.schedulers[0].supply = Supply::Server(server);
+        admit_transition(std::slice::from_ref(&system), changed).expect("valid")
     };
     assert_eq!(change(2).when, When::Idle);
     assert_eq!(

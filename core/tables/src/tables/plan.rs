@@ -22,6 +22,8 @@ pub enum Carry {
     Soon,
     /// As soon as nobody on the CPU has a job that was promised something.
     WhenIdle,
+    /// As soon as nobody below this scheduler has a job that was promised something.
+    WhenBelowIdle(SchedulerId),
     /// Not at all.
     Never,
 }
@@ -126,7 +128,14 @@ impl<'a> Planner<'a> {
                     Carry::WhenIdle => (0..small(cpu.threads.len()))
                         .map(|index| ThreadId::new(index, 0))
                         .collect(),
-                    _ => Vec::new(),
+                    Carry::WhenBelowIdle(top) => {
+                        let threads = (0..).zip(&cpu.threads);
+                        let below = threads.filter(|(_, (task, _))| {
+                            above(self.system, self.homes[task.index()]).any(|up| up == top)
+                        });
+                        below.map(|(index, _)| ThreadId::new(index, 0)).collect()
+                    }
+                    Carry::Soon | Carry::Never => Vec::new(),
                 },
                 events: Vec::new(),
             })

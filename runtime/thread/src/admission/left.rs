@@ -1,6 +1,7 @@
-//! Threads and schedulers that have left: how long they count on.
+//! What threads and schedulers were: how long it counts.
 //!
-//! The zero-lag instant frees bandwidth, and not the burst: a window of work that began before it
+//! A thread that changes its constraint or home, or ends, completes its present job as what it was.
+//! Until that counts no more, each question is asked about it, too. The zero-lag instant frees bandwidth, and not the burst: a window of work that began before it
 //! may hold jobs of the one that left and of one that comes. So one that has left counts until no
 //! such window can be left, at the scheduler that orders it.
 //!
@@ -10,20 +11,62 @@
 //! passed, for the `work` of all these jobs. (Real and Crespo 2004 wait for the idle
 //! instant itself.) Where bandwidth alone decides, the zero-lag instant is enough.
 
-use punctual_model::{Instant, Ns, PolicyKind, SchedulerId, Span, Supply};
+use punctual_model::{Instant, Ns, PolicyKind, SchedulerId, Span, Supply, System, Task};
 
-use super::{Owner, State};
+use super::{Grant, State};
 use crate::admission::tree::Branch;
 
 /// Of the processor, in the unit of rates.
 const WHOLE: u128 = 1_000_000_000;
 
+/// What a thread was.
+#[derive(Clone, Debug)]
+pub(super) struct Former {
+    pub(super) grant: Grant,
+    /// With the home that it had.
+    pub(super) task: Task,
+    /// From when on its lag is zero.
+    pub(super) until: Instant<Ns>,
+}
+
 impl State {
-    /// Whether a thread that left counts no more.
+    /// The thread at this place will be something else, or nothing.
+    pub(super) fn was(&mut self, place: usize, now: Instant<Ns>) {
+        let owner = &self.owners[place];
+        self.former.push(Former {
+            grant: owner.grant,
+            task: self.system.tasks[place].clone(),
+            until: now.saturating_add(owner.lag),
+        });
+    }
+
+    /// All that may still have an effect, oldest first, the system that runs last. A name never
+    /// comes again, so each system has what every thread was one change before the next.
+    pub(super) fn past(&self) -> Vec<System> {
+        let mut past = vec![self.judged()];
+        let mut seen: Vec<Grant> = Vec::new();
+        for former in self.former.iter().rev() {
+            let back = 1 + seen.iter().filter(|grant| **grant == former.grant).count();
+            seen.push(former.grant);
+            if past.len() == back {
+                past.push(past[back - 1].clone());
+            }
+            for system in &mut past[back..] {
+                let name = &former.task.name;
+                match system.tasks.iter_mut().find(|task| task.name == *name) {
+                    Some(task) => *task = former.task.clone(),
+                    None => system.tasks.push(former.task.clone()),
+                }
+            }
+        }
+        past.reverse();
+        past
+    }
+
+    /// Whether what a thread was counts no more.
     pub(super) fn is_over(&self, place: usize, now: Instant<Ns>) -> bool {
-        let Owner { until, .. } = self.owners[place];
-        let home = self.system.tasks[place].scheduler;
-        until.is_some_and(|at| at <= now && self.is_quiet(home, at, now))
+        let Former { until, task, .. } = &self.former[place];
+        *until <= now && self.is_quiet(task.scheduler, *until, now)
     }
 
     /// Whether a scheduler that left counts no more.
@@ -59,15 +102,11 @@ impl State {
             work += u128::from(jobs) * u128::from(cost);
             rate += (u128::from(cost) * WHOLE).div_ceil(u128::from(period.max(1)));
         };
-        let owners = self.owners.iter().zip(&self.system.tasks);
-        let owners = owners.map(|(owner, task)| (owner.until, task, task.scheduler));
-        let former = self.former.as_ref().zip(self.changing());
-        let former = former.map(|(former, place)| {
-            let home = self.system.tasks[place].scheduler;
-            (Some(former.until), &former.task, home)
-        });
-        for (until, task, home) in owners.chain(former) {
-            if stays(until) && self.supplier(home) == node {
+        let tasks = self.system.tasks.iter().map(|task| (None, task));
+        let former = self.former.iter();
+        let former = former.map(|former| (Some(former.until), &former.task));
+        for (until, task) in tasks.chain(former) {
+            if stays(until) && self.supplier(task.scheduler) == node {
                 let cost = task.class.budget().unwrap_or_default().as_ns();
                 let cost = cost.saturating_add(task.max_suspension.as_ns());
                 let period = task.class.min_separation().map_or(u64::MAX, Span::as_ns);

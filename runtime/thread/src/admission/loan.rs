@@ -10,6 +10,7 @@
 //! Only a parent that orders by fixed priority is covered: under deadlines, what is borrowed is
 //! executed under the deadline of the borrower's own budget, which may be close.
 
+use punctual_analysis::Verdict;
 use punctual_kern::NodeId;
 use punctual_model::{
     Class, CpuId, Instant, Ns, PolicyKind, SchedulerId, Span, Supply, System, Task, Work,
@@ -68,7 +69,7 @@ impl Admission {
             work,
             ends: now.saturating_add(server.period.saturating_add(server.period)),
         });
-        let verdict = changed.judge()?;
+        let verdict = self.state.judge(&changed)?;
         Ok(Some(Moved::staying(changed, verdict, now)))
     }
 }
@@ -92,19 +93,21 @@ impl State {
         }
     }
 
-    /// Takes what was lent from the budgets of the lenders; whether anything was.
-    pub(super) fn take_loans(&self, system: &mut System) -> Result<bool, NotAdmitted> {
+    /// Takes what was lent from the budgets of the lenders.
+    pub(super) fn take_loans(&self, system: &mut System) -> Result<(), NotAdmitted> {
         for loan in &self.loans {
             let Ok(Some(lender)) = self.place_of(loan.from) else {
                 continue;
             };
             let below = self.below(Some(lender));
-            let has_promises = self.system.tasks.iter().any(|task| {
+            let former = self.former.iter().map(|former| &former.task);
+            let has_promises = self.system.tasks.iter().chain(former).any(|task| {
                 let home = task.scheduler.map(SchedulerId::index);
                 home.is_some_and(|home| below[home])
             });
-            let lender = &mut system.schedulers[lender.index()];
-            if let (true, Supply::Server(server)) = (has_promises, &mut lender.supply) {
+            let lender = system.schedulers.get_mut(lender.index());
+            let supply = lender.map(|lender| &mut lender.supply);
+            if let (true, Some(Supply::Server(server))) = (has_promises, supply) {
                 server.budget = server.budget.saturating_sub(loan.work);
                 if server.budget.is_zero() {
                     let what = "the lender's threads have guarantees, and no budget would be left";
@@ -112,6 +115,16 @@ impl State {
                 }
             }
         }
-        Ok(!self.loans.is_empty())
+        Ok(())
+    }
+}
+
+/// Takes the larger bound of each task; `None` is larger than all.
+pub(super) fn less_favourable(verdict: &mut Verdict, other: Verdict) {
+    for (task, other) in verdict.tasks.iter_mut().zip(other.tasks) {
+        let bounds = task.response_bound.zip(other.response_bound);
+        if bounds.is_none_or(|(one, other)| other > one) && task.response_bound.is_some() {
+            *task = other;
+        }
     }
 }

@@ -11,9 +11,9 @@
 
 use punctual_kern::NodeId;
 use punctual_linux::Who;
-use punctual_model::{CpuId, Instant, Ns, Scheduler, SchedulerId, Span, Supply};
+use punctual_model::{CpuId, Instant, Ns, Scheduler, SchedulerId, Span, Supply, System, Task};
 
-use super::{Admission, Grant, NotAdmitted, Owner, State, judge, simple, small, task_name};
+use super::{Admission, Grant, NotAdmitted, State, judge, simple, small, task_name};
 
 /// A scheduler of the system, as the core knows it.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Admission {
             self.state.grow(parent, (node, name), scheduler)?;
         }
         if !self.state.branches.is_empty() {
-            let _ = self.state.judge()?;
+            let _ = judge(&[System::default()], self.state.judged())?;
         }
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Admission {
         };
         // The core names it once it is there.
         changed.grow(parent, (NodeId::ROOT, name.to_owned()), scheduler)?;
-        let verdict = changed.judge()?;
+        let verdict = self.state.judge(&changed)?;
         let node = promote()?;
         if let Some(branch) = changed.branches.last_mut() {
             branch.node = node;
@@ -158,9 +158,8 @@ impl Admission {
             return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
         }
         let lives = |place: &usize| {
-            let owner = &self.state.owners[*place];
             let home = self.state.system.tasks[*place].scheduler;
-            owner.until.is_none() && home.is_some_and(|home| below[home.index()])
+            home.is_some_and(|home| below[home.index()])
         };
         let places: Vec<usize> = (0..self.state.owners.len()).filter(lives).collect();
         self.moved(&places, to, now, |changed| {
@@ -186,41 +185,27 @@ impl Admission {
         now: Instant<Ns>,
         also: impl FnOnce(&mut State),
     ) -> Result<Moved, NotAdmitted> {
-        if self
-            .state
-            .changing()
-            .is_some_and(|place| places.contains(&place))
-        {
+        if places.iter().any(|place| self.state.is_changing(*place)) {
             let what = "the last change of its constraint is not certainly in force: ask again";
             return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
         }
         let mut changed = self.state.clone();
         let mut threads = Vec::new();
         for &place in places {
-            let number = self.number();
-            let mut owner = changed.owners[place].clone();
-            let mut task = changed.system.tasks[place].clone();
-            threads.push(owner.thread);
-            task.name = task_name(&owner.name, number);
-            task.scheduler = to;
+            changed.was(place, now);
+            changed.system.tasks[place].scheduler = to;
+            let owner = &mut changed.owners[place];
             owner.blocked.clear();
-            let left = &mut changed.owners[place];
-            left.grant = None;
-            left.until = Some(now.saturating_add(owner.lag));
-            changed.owners.push(owner);
-            changed.system.tasks.push(task);
+            threads.push(owner.thread);
         }
         also(&mut changed);
-        match changed.judge() {
-            Ok(verdict) => Ok(Moved {
-                changed,
-                verdict,
-                asked: now,
-                threads,
-            }),
-            Err(NotAdmitted::Refused(verdict)) => Err(changed.why_not(verdict)),
-            Err(why) => Err(why),
-        }
+        let verdict = self.state.judge(&changed)?;
+        Ok(Moved {
+            changed,
+            verdict,
+            asked: now,
+            threads,
+        })
     }
 
     /// Whether a scheduler may have this thread wait for that long: as long and as often as it has
@@ -293,9 +278,8 @@ impl State {
                 *now = now.map(|until| until.saturating_add(later));
             }
         };
-        for (place, owner) in self.owners.iter_mut().enumerate() {
-            let old = before.owners.get(place).and_then(|old| old.until);
-            put_off(&mut owner.until, old);
+        for former in self.former.iter_mut().skip(before.former.len()) {
+            former.until = former.until.saturating_add(later);
         }
         for (place, branch) in self.branches.iter_mut().enumerate() {
             let old = before.branches.get(place).and_then(|old| old.until);
@@ -303,9 +287,6 @@ impl State {
         }
         for loan in self.loans.iter_mut().skip(before.loans.len()) {
             loan.ends = loan.ends.saturating_add(later);
-        }
-        if let (Some(former), None) = (&mut self.former, &before.former) {
-            former.until = former.until.saturating_add(later);
         }
     }
 
@@ -337,6 +318,19 @@ impl State {
         name.is_empty() || schedulers.any(|scheduler| scheduler.name == name)
     }
 
+    /// Whether the last change of a thread's constraint is not certainly in force.
+    fn is_changing(&self, place: usize) -> bool {
+        let (grant, task) = (self.owners[place].grant, &self.system.tasks[place]);
+        let mut before = self.former.iter().filter(|former| former.grant == grant);
+        before.any(|former| {
+            let at_home = Task {
+                scheduler: task.scheduler,
+                ..former.task.clone()
+            };
+            at_home != *task
+        })
+    }
+
     pub(super) fn parent(&self, id: SchedulerId) -> Option<SchedulerId> {
         self.system.schedulers[id.index()].parent
     }
@@ -364,7 +358,9 @@ impl State {
                 }
             };
             let parents = self.system.schedulers.iter_mut().map(|s| &mut s.parent);
-            let homes = self.system.tasks.iter_mut().map(|t| &mut t.scheduler);
+            let former = self.former.iter_mut().map(|former| &mut former.task);
+            let tasks = self.system.tasks.iter_mut().chain(former);
+            let homes = tasks.map(|task| &mut task.scheduler);
             parents.chain(homes).flatten().for_each(closer);
         }
     }
@@ -373,31 +369,12 @@ impl State {
     fn unused_branch(&self, now: Instant<Ns>) -> Option<usize> {
         let names = |place: usize| {
             let parents = self.system.schedulers.iter().map(|s| s.parent);
-            let homes = self.system.tasks.iter().map(|t| t.scheduler);
+            let former = self.former.iter().map(|former| &former.task);
+            let homes = self.system.tasks.iter().chain(former).map(|t| t.scheduler);
             parents.chain(homes).flatten().any(|id| id.index() == place)
         };
         let over = |place: &usize| self.is_branch_over(*place, now);
         let mut places = (0..self.branches.len()).filter(over);
         places.find(|place| !names(*place))
-    }
-
-    /// Refused: because of what comes, or because what was counts for a while, too.
-    fn why_not(&self, refused: Box<punctual_analysis::Verdict>) -> NotAdmitted {
-        let mut after = self.clone();
-        let gone = |owner: &Owner| owner.grant.is_none();
-        while let Some(place) = after.owners.iter().position(gone) {
-            let _ = after.owners.remove(place);
-            let _ = after.system.tasks.remove(place);
-        }
-        after.forget_branches(Instant::MAX);
-        match judge(&after.judged()) {
-            Ok(_) => NotAdmitted::NoSafeInstant(
-                "until the lag of what moves is zero it counts at both homes, and both together \
-                 are not admitted"
-                    .to_owned(),
-            ),
-            Err(NotAdmitted::Refused(verdict)) => NotAdmitted::Refused(verdict),
-            Err(_) => NotAdmitted::Refused(refused),
-        }
     }
 }
