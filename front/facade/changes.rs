@@ -83,7 +83,7 @@ fn nothing_of((id, task): (TaskId, &punctual_model::Task)) -> TaskVerdict {
     }
 }
 
-/// What a platform waits for once the time of a change has come.
+/// A platform waits for this once the time of a change has come.
 fn carry(system: &System, transition: &Transition) -> Carry {
     let named = |name: &String| {
         let place = system.schedulers.iter().position(|s| s.name == *name)?;

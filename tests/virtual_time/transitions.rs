@@ -24,7 +24,7 @@ enum Change {
     Replace(TaskId, Task),
 }
 
-/// What the analysis says of a change, and of the system after it.
+/// The answer of the analysis to a change, with the system after it.
 fn judged(system: &System, change: &Change) -> Result<Transition, AnalysisError> {
     let mut after = system.clone();
     after.free_phases = true;

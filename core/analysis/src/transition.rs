@@ -91,10 +91,9 @@ pub struct Transition {
     pub meanwhile: Vec<(String, Option<Span<Ns>>)>,
 }
 
-/// Judges that a running system becomes `after`, and says from when on it may. `past` is what may
-/// still have an effect, oldest first: the system that runs is the last of it, and one that ran
-/// before counts as long as the caller knows no reason why it should not. Costs one admission and,
-/// unless something only joins what was there, one or two more without slack and fixes.
+/// Judges that a running system becomes `after`, and says from when on it may. `past` are the
+/// systems that may still have an effect, oldest first; the last one runs. Costs one admission
+/// and, unless something only joins, one or two more without slack and fixes.
 ///
 /// # Errors
 ///
@@ -306,7 +305,7 @@ struct Difference {
 }
 
 /// The part of that name; most have the same place in both systems.
-fn find<'a, T>(list: &'a [T], at: usize, is_it: impl Fn(&T) -> bool) -> Option<&'a T> {
+fn find<T>(list: &[T], at: usize, is_it: impl Fn(&T) -> bool) -> Option<&T> {
     let there = list.get(at).filter(|part| is_it(part));
     there.or_else(|| list.iter().find(|part| is_it(part)))
 }

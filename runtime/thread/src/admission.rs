@@ -3,8 +3,8 @@
 //! The guaranteed threads of one CPU are a [`System`] of the model. A thread that adds or changes
 //! one asks the function that judges the changes of a file ([`admit_transition`]), about the system
 //! as it would be. It asks on its own time: the question costs as much as an analysis, and others
-//! preempt it. What a thread was counts in each answer until the zero-lag instant of its last job
-//! has passed, and as long after it as `left` says.
+//! preempt it. The former terms of a thread count in each answer until the zero-lag instant of its
+//! last job has passed, and as long after it as `left` says.
 //!
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
@@ -102,7 +102,7 @@ struct State {
     /// One per scheduler of the system.
     branches: Vec<Branch>,
     loans: Vec<Loan>,
-    /// What threads were, with another constraint or home or before they ended, in that order.
+    /// Former terms of threads: another constraint or home, or all before the end. In that order.
     former: Vec<Former>,
 }
 
@@ -173,28 +173,6 @@ impl Admission {
     /// Whether the thread that a constraint was granted to has not ended.
     pub(crate) fn lives(&self, grant: Grant) -> bool {
         self.state.place(grant).is_some()
-    }
-
-    /// Judges that a thread gets another constraint.
-    pub(crate) fn replaces(
-        &mut self,
-        grant: Grant,
-        constraint: &Constraint,
-        now: Instant<Ns>,
-    ) -> Result<Moved, NotAdmitted> {
-        self.forget_until(now);
-        let place = self.state.granted(grant)?;
-        let mut changed = self.state.clone();
-        changed.was(place, now);
-        let old = &changed.system.tasks[place];
-        let mut task = constraint.task(&old.name);
-        task.phase = old.phase;
-        task.scheduler = old.scheduler;
-        changed.system.tasks[place] = task;
-        let owner = &mut changed.owners[place];
-        owner.lag = owner.lag.max(constraint.lag());
-        let verdict = self.state.judge(&changed)?;
-        Ok(Moved::staying(changed, verdict, now))
     }
 
     /// The thread has ended: its bandwidth is free when its lag is zero.

@@ -1,7 +1,7 @@
 //! The scheduler that has to be idle: the closest one with a supply around all that changes
 //!
-//! What its subtree gets is bounded by the supply, whatever the threads inside do, and the supply
-//! is judged whatever they need. So nothing that is inside has an effect outside, and once nothing
+//! The supply bounds the time of the threads inside, whatever others do, and others are judged
+//! beside the whole supply. So nothing that is inside has an effect outside, and once nothing
 //! inside is pending, nothing that was inside has an effect at all. Three things cross the border
 //! of a supply: entries of timers and switches, reserves of the machine, and locks with sections.
 //! Where one of them is, the CPU has to be idle.

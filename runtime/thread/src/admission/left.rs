@@ -1,7 +1,9 @@
-//! What threads and schedulers were: how long it counts.
+//! Former terms of threads, and schedulers that have left: how long they count.
 //!
-//! A thread that changes its constraint or home, or ends, completes its present job as what it was.
-//! Until that counts no more, each question is asked about it, too. The zero-lag instant frees bandwidth, and not the burst: a window of work that began before it
+//! A thread that changes its constraint or home, or ends, completes its present job on its former
+//! terms. Until those count no more, each question is about them, too.
+//!
+//! The zero-lag instant frees bandwidth, and not the burst: a window of work that began before it
 //! may hold jobs of the one that left and of one that comes. So one that has left counts until no
 //! such window can be left, at the scheduler that orders it.
 //!
@@ -13,13 +15,14 @@
 
 use punctual_model::{Instant, Ns, PolicyKind, SchedulerId, Span, Supply, System, Task};
 
-use super::{Grant, State};
+use super::{Admission, Grant, Moved, NotAdmitted, State};
 use crate::admission::tree::Branch;
+use crate::constraint::Constraint;
 
 /// Of the processor, in the unit of rates.
 const WHOLE: u128 = 1_000_000_000;
 
-/// What a thread was.
+/// The former terms of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Former {
     pub(super) grant: Grant,
@@ -27,6 +30,30 @@ pub(super) struct Former {
     pub(super) task: Task,
     /// From when on its lag is zero.
     pub(super) until: Instant<Ns>,
+}
+
+impl Admission {
+    /// Judges that a thread gets another constraint.
+    pub(crate) fn replaces(
+        &mut self,
+        grant: Grant,
+        constraint: &Constraint,
+        now: Instant<Ns>,
+    ) -> Result<Moved, NotAdmitted> {
+        self.forget_until(now);
+        let place = self.state.granted(grant)?;
+        let mut changed = self.state.clone();
+        changed.was(place, now);
+        let old = &changed.system.tasks[place];
+        let mut task = constraint.task(&old.name);
+        task.phase = old.phase;
+        task.scheduler = old.scheduler;
+        changed.system.tasks[place] = task;
+        let owner = &mut changed.owners[place];
+        owner.lag = owner.lag.max(constraint.lag());
+        let verdict = self.state.judge(&changed)?;
+        Ok(Moved::staying(changed, verdict, now))
+    }
 }
 
 impl State {
@@ -63,7 +90,7 @@ impl State {
         past
     }
 
-    /// Whether what a thread was counts no more.
+    /// Whether the former terms of a thread count no more.
     pub(super) fn is_over(&self, place: usize, now: Instant<Ns>) -> bool {
         let Former { until, task, .. } = &self.former[place];
         *until <= now && self.is_quiet(task.scheduler, *until, now)
