@@ -4,8 +4,7 @@
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage`
-//! (schedulers of a tree), `replace` (their policies), `setup`; `fast` is the fast path through an
-//! entry at which nothing is due. Which ready thread runs is the tree's business.
+//! (schedulers of a tree), `replace` (their policies), `setup`; `fast`: entries with nothing due.
 
 mod block;
 mod budget;
@@ -468,9 +467,10 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.running = to;
-        let preempts = preempted && !self.yields;
-        self.count_switch(preempts);
-        self.move_cache_delay(from.filter(|_| preempts), to);
+        self.count_switch(preempted && !self.yields);
+        if !self.costs.cache_delay.is_zero() {
+            self.move_cache_delay(from.filter(|_| preempted && !self.yields), to);
+        }
         let switched = TraceEvent::Switched {
             from,
             to,

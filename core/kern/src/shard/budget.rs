@@ -23,7 +23,8 @@ use crate::trace::{Outcome, Sink, TraceEvent};
 impl<P: Policy> Shard<P> {
     /// A thread runs. If its job preempts another for the first time on its allotment, the part of
     /// that for cold caches is the other's now. If less is left, the thread owes the rest.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn move_cache_delay(&mut self, preempted: Option<ThreadId>, to: Option<ThreadId>) {
         let Some(to) = to else { return };
         let t = &mut self.threads[to.index()];
