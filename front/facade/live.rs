@@ -526,6 +526,7 @@ pub(crate) fn counters(
             ("given back, ns".to_string(), c.given_back_ns),
             ("longest slice, ns".to_string(), c.given_back_max_ns),
             ("timer settings".to_string(), c.timer_settings),
+            ("timers that came early".to_string(), c.early_timers),
         ],
     }
 }

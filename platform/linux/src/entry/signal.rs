@@ -150,6 +150,9 @@ unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
 /// of a signal. Then this waits for the instant. Returns the time.
 fn wait_until(host: &PerCpu, armed: Instant, now: Instant) -> Instant {
     let ahead = host.early.came(armed, now);
+    if ahead > 0 && now < armed {
+        host.count(|c| c.early_timers += 1);
+    }
     let longest = ahead.max(host.clock().ticks(EARLY_SPIN_NS));
     let mut last = now;
     while last < armed && armed.since(last).ticks() <= longest {

@@ -35,6 +35,8 @@ pub struct CpuCounters {
     pub given_back_max_ns: u64,
     /// How often the kernel's timer was set.
     pub timer_settings: u64,
+    /// Timers that were set early and came before their release, which the handler waited for.
+    pub early_timers: u64,
     /// Signals that hit the way out of another signal.
     pub nested: u64,
     /// Signals of other CPUs that had news, noticed.
