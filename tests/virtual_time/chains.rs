@@ -61,6 +61,7 @@ fn server(dice: &mut Dice) -> Scheduler {
         }),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

@@ -34,6 +34,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Schedu
         supply: Supply::Slots(slots.iter().map(slot).collect()),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

@@ -112,6 +112,7 @@ fn scheduler(dice: &mut Dice, index: u16, below: Option<SchedulerId>) -> Schedul
         supply: Supply::Server(server(dice)),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

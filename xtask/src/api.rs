@@ -11,12 +11,11 @@ use crate::step::{self, Outcome};
 use crate::workspace::Workspace;
 
 /// The crates whose public items are for users outside the workspace (CONTRIBUTING.md).
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 12] = [
     "punctual-model",
     "punctual-order",
     "punctual-kern",
     "punctual-tables",
-    "punctual-capability",
     "punctual-child",
     "punctual-analysis",
     "punctual-policy",

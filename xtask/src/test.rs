@@ -17,12 +17,11 @@ use crate::workspace::Workspace;
 const EMBEDDED_TARGET: &str = "thumbv7em-none-eabihf";
 
 /// Crates without `std`.
-const EMBEDDED_PACKAGES: [&str; 6] = [
+const EMBEDDED_PACKAGES: [&str; 5] = [
     "punctual-model",
     "punctual-kern",
     "punctual-policy",
     "punctual-tables",
-    "punctual-capability",
     "punctual-child",
 ];
 

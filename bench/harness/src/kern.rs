@@ -72,6 +72,7 @@ fn tree(
             order: 0,
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
         };
         let added = tree.add(home, policy(), terms);
         home = added.map_err(|refusal| format!("{refusal:?}"))?;

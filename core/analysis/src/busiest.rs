@@ -233,6 +233,7 @@ mod tests {
             }),
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         });

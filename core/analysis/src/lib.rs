@@ -81,6 +81,6 @@ pub use together::funding;
 pub use transition::{Transition, When, admit_changes, admit_transition};
 pub use verdict::{
     ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, Handover, How, JitterVerdict, Quick,
-    QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject, TaskVerdict, Term, Test, Verdict,
-    Witness,
+    QuickAnswer, Refusal, SchedulerVerdict, Slack, SliceVerdict, Subject, TaskVerdict, Term, Test,
+    Verdict, Witness,
 };

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{MAX_DEPTH, SchedulerId, System};
+use punctual_model::{MAX_DEPTH, Scheduler, SchedulerId, System};
 
 use crate::entity::Who;
 use crate::error::{Checked, invalid};
@@ -16,7 +16,7 @@ use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::units::{Span, TICK, UNIT};
 use crate::utilization::parts_per_million;
-use crate::verdict::SchedulerVerdict;
+use crate::verdict::{SchedulerVerdict, SliceVerdict};
 
 /// References that the tree follows without asking again. O(schedulers · depth + tasks).
 pub(crate) fn check(system: &System) -> Checked<()> {
@@ -70,9 +70,54 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
                 budget_bound: budget_bound(nodes, id),
                 blackout: blackout(supply),
                 explanation: in_words(supply),
+                slice: slice(system, nodes, (id, scheduler)),
             }
         })
         .collect()
+}
+
+/// Whether a slice is given whole in each of its periods, and why.
+fn slice(
+    system: &System,
+    nodes: &[Solved],
+    (id, scheduler): (SchedulerId, &Scheduler),
+) -> Option<SliceVerdict> {
+    let receiver = scheduler.receiver.as_ref()?;
+    let giver = scheduler.parent?;
+    let by = system.schedulers.get(giver.index())?.name.clone();
+    let period = match &scheduler.supply {
+        punctual_model::Supply::Server(server) => server.period,
+        _ => return None,
+    };
+    let node = nodes.iter().find(|s| s.node.scheduler == Some(giver));
+    let bound = budget_bound(nodes, id);
+    let is_guaranteed = bound.is_some_and(|bound| bound <= period);
+    let reason = match (bound, node.map(|s| &s.node.supply)) {
+        (_, None) => "the analysis ended before it, at what refuses the system".to_string(),
+        (_, Some(Supply::Nothing)) => format!("nothing is sure of the supply of {by} itself"),
+        (Some(bound), Some(supply)) if is_guaranteed => format!(
+            "given whole within {}, out of the supply of {by}: {}",
+            bound.readable(),
+            in_words(supply)
+        ),
+        (_, Some(supply)) => format!(
+            "beside what is as urgent or more in {by}, its supply may not give the slice within \
+             {}: {}",
+            period.readable(),
+            in_words(supply)
+        ),
+    };
+    let to = match (&receiver.task, &receiver.scheduler) {
+        (Some(task), _) => format!("task.{task}"),
+        (None, Some(name)) => format!("scheduler.{name}"),
+        (None, None) => String::new(),
+    };
+    Some(SliceVerdict {
+        by,
+        to,
+        is_guaranteed,
+        reason,
+    })
 }
 
 fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {

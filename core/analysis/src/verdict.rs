@@ -162,6 +162,22 @@ pub struct SchedulerVerdict {
     pub blackout: Option<Span<Ns>>,
     /// Its supply in words.
     pub explanation: String,
+    /// The answer about a slice of another's supply; `None`: it is a scheduler.
+    pub slice: Option<SliceVerdict>,
+}
+
+/// The answer of the analysis about a slice that a scheduler has delegated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SliceVerdict {
+    /// Name of the giver.
+    pub by: String,
+    /// The receiver, as the file names it.
+    pub to: String,
+    /// Whether it is given whole in each of its periods. If not, what executes on it is
+    /// background: nothing bounds it.
+    pub is_guaranteed: bool,
+    /// Why, or why not.
+    pub reason: String,
 }
 
 /// A classic test that needs no iteration.

@@ -17,23 +17,29 @@ pub enum Request {
         /// What it asks for.
         constraint: Constraint,
     },
-    /// A thread of its own goes into the care of a child.
+    /// A thread of its own goes into the care of a child; or executes from now on on a slice of
+    /// time that the one who asks holds, and stays in its care.
     Grant {
         /// Which thread.
         thread: ThreadId,
-        /// A child of the one who asks.
+        /// A child of the one who asks, or a slice in its hands.
         to: NodeId,
     },
-    /// A thread that some scheduler below has comes back, however deep it is.
+    /// A thread that some scheduler below has comes back, however deep it is; or one of its own
+    /// that executes on a slice of time.
     Revoke {
         /// Which thread.
         thread: ThreadId,
     },
     /// A new scheduler below the one who asks; [`crate::Shard::last_promoted`] tells its id. It
-    /// orders by fixed priority, or decides on its own supply.
+    /// orders by fixed priority, or decides on its own supply. With a receiver, a delegation: a
+    /// slice of the supply of the one who asks, which may be a slice itself: its holder asks in its
+    /// name.
     Promote(NodeTerms),
     /// A scheduler below is none any more, nor are those below it; their threads fall back to its
-    /// parent.
+    /// parent. Or a slice of time is taken back, with all that was delegated from it: threads on
+    /// them fall back to their schedulers' own supply. So end slices that a scheduler below
+    /// holds, too.
     Demote(NodeId),
     /// A scheduler below gets another server, full and as if it had slept. Nothing below it may be
     /// ready or wait for a budget then.
@@ -43,8 +49,8 @@ pub enum Request {
         /// The server from now on.
         supply: Grant,
     },
-    /// Budget of the one who asks goes to a sibling, until the end of the lender's period. Their
-    /// parent sees it ([`crate::Tree::lent_below`]).
+    /// Budget of the one who asks, a scheduler or a slice, goes to a sibling, until the end of the
+    /// lender's period. Their parent sees it ([`crate::Tree::lent_below`]).
     Lend {
         /// A sibling with a server.
         to: NodeId,

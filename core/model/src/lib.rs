@@ -48,7 +48,8 @@ pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
 pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};
 pub use scheduler::{
-    Fallback, MAX_DEPTH, PolicyCode, PolicyKind, Scheduler, Server, ServerKind, Slot, Supply, Trust,
+    Fallback, MAX_DEPTH, PolicyCode, PolicyKind, Receiver, Scheduler, Server, ServerKind, Slot,
+    Supply, Trust,
 };
 pub use stage::Stage;
 pub use system::{Cpu, Fault, ModelError, Requirement, RunOptions, System};

@@ -30,10 +30,22 @@ pub struct Scheduler {
     pub trust: Trust,
     /// Most threads that its subtree may have at any one time; `None`: no limit of its own.
     pub quota: Option<u32>,
+    /// It is a slice of its parent's supply in these hands, and no scheduler.
+    pub receiver: Option<Receiver>,
     /// The policy for its threads when it decides on its own supply and does not.
     pub fallback: Option<Fallback>,
     /// Its own code in a shared object, when it decides on its own supply by that.
     pub code: Option<PolicyCode>,
+}
+
+/// The hands that a slice of a scheduler's supply was given into: by name, as in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receiver {
+    /// The scheduler in whose care the threads are that execute on the slice; `None`: the CPU's
+    /// own.
+    pub scheduler: Option<String>,
+    /// The one task that executes on it; `None`: all tasks of the scheduler.
+    pub task: Option<String>,
 }
 
 /// A policy in a shared object: the C function that makes it.

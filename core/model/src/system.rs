@@ -36,6 +36,24 @@ pub struct System {
     pub changes: Vec<Change>,
 }
 
+impl System {
+    /// The scheduler with this name.
+    pub fn scheduler_named(&self, name: &str) -> Option<SchedulerId> {
+        let mut named = (0..).map(SchedulerId).zip(&self.schedulers);
+        named.find(|(_, s)| s.name == name).map(|(id, _)| id)
+    }
+
+    /// The scheduler that has a task in its care; `None`: the CPU's own. A task that executes on a
+    /// slice of another's supply stays in the care of the one that holds the slice.
+    pub fn care_of(&self, task: &Task) -> Option<SchedulerId> {
+        let home = task.scheduler?;
+        match self.schedulers.get(home.index())?.receiver.as_ref() {
+            Some(receiver) => self.scheduler_named(receiver.scheduler.as_deref()?),
+            None => Some(home),
+        }
+    }
+}
+
 /// One CPU and its policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cpu {

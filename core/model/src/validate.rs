@@ -5,6 +5,7 @@
 //! deadlines hold is the question of the analysis, not of this module.
 
 mod change;
+mod delegate;
 mod nesting;
 mod precedence;
 mod requirement;

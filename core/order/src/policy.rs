@@ -117,6 +117,14 @@ pub trait Policy {
     fn orders_background(&self) -> bool {
         false
     }
+
+    /// How urgent something with these attributes is, larger first; 64 bits, so that a deadline
+    /// fits. Others compare by it without asking ([`crate::Tree::preempts`]). A policy that lets
+    /// nobody preempt by urgency finds all equal.
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        let _ = attributes;
+        0
+    }
 }
 
 /// Any policy behind a pointer is a policy: for policies chosen at run time.
@@ -153,5 +161,8 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     }
     fn orders_background(&self) -> bool {
         (**self).orders_background()
+    }
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        (**self).urgency(attributes)
     }
 }

@@ -55,9 +55,11 @@ pub enum Refusal {
     NotItsChild(NodeId),
     /// The scheduler is not a sibling of who asks (caller).
     NotASibling(NodeId),
+    /// This is a slice of time, which has no threads and schedulers of its own (caller).
+    NotAScheduler(NodeId),
     /// Something below this scheduler is ready, or waits for a budget (caller).
     NotIdle(NodeId),
-    /// This scheduler has not that much budget to lend (caller).
+    /// This scheduler has not that much budget to lend, or supply to delegate (caller).
     TooLittleBudget(NodeId),
     /// This scheduler is not the root, which alone creates threads (caller).
     OnlyRootCreates(NodeId),
@@ -119,8 +121,14 @@ impl Refusal {
                 "the scheduler is neither a child of the one that asks nor below it"
             }
             Refusal::NotASibling(_) => "the scheduler is not a sibling of the one that asks",
+            Refusal::NotAScheduler(_) => {
+                "that is a slice of time: its holder binds threads to it and delegates from it, and \
+                 it has no threads and schedulers of its own"
+            }
             Refusal::NotIdle(_) => "something below the scheduler is ready, or waits for a budget",
-            Refusal::TooLittleBudget(_) => "the scheduler has not that much budget left to lend",
+            Refusal::TooLittleBudget(_) => {
+                "the scheduler has not that much left to lend or to delegate"
+            }
             Refusal::OnlyRootCreates(_) => "only the root of a tree creates threads",
             Refusal::BlockedByTrusted(_) => {
                 "a more trusted scheduler has blocked the thread for itself"

@@ -11,9 +11,10 @@
 //!
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
 //! `choose` (downwards), `own_time` (children that decide themselves), `section`
-//! (what locks need), `lend` (budget between siblings), `manage` (operations on the
-//! tree), `replace` (one policy after another), `check` (the invariants). The depth is bounded by
-//! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
+//! (what locks need), `lend` (budget between siblings), `delegate` (slices of time in other
+//! hands), `manage` (operations on the tree), `replace` (one policy after another), `book` and
+//! `check` (the invariants). The depth is bounded by [`punctual_model::MAX_DEPTH`], so an entry
+//! costs at most that many times what one level costs.
 //!
 //! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
 //! or slots, else the root), below everything else of that node and charged to its supply: it
@@ -21,9 +22,11 @@
 //!
 //! Sources: Composite paper §2; Regehr and Stankovic 2001 (hierarchies).
 
+mod book;
 mod build;
 mod check;
 mod choose;
+mod delegate;
 mod flow;
 mod lend;
 mod manage;
@@ -71,6 +74,8 @@ pub(crate) type TellKey<'a> = &'a mut dyn FnMut(NodeId, Option<Attributes>, Opti
 /// * T2: a node stands in its parent's queue exactly when it is eligible.
 /// * T3: every server conserves its budget ([`crate::Server::check`]).
 /// * T4: a thread that keeps its siblings away is ready in that node.
+/// * INV-TIME: each node above pays for the work on a slice; a loan is used once; no scheduler has
+///   delegated more than it has.
 #[derive(Debug)]
 pub struct Tree<P> {
     nodes: Vec<Node<P>>,
@@ -363,7 +368,7 @@ impl<P: Policy> Tree<P> {
             return Ok(());
         }
         let home = self.places.get(thread.index()).map_or(NONE, |p| p.home);
-        self.may_wake(home, thread)
+        self.may_wake(self.care(home), thread)
     }
 
     /// Only `by` and those above it may wake this waiting thread.

@@ -107,4 +107,7 @@ impl Policy for AnyPolicy {
     fn orders_background(&self) -> bool {
         each!(self, p => p.orders_background())
     }
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        each!(self, p => p.urgency(attributes))
+    }
 }

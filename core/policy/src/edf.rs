@@ -59,6 +59,10 @@ impl Policy for EarliestDeadlineFirst {
         Some(next)
     }
 
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        u64::MAX - attributes.absolute_deadline.ticks()
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         Pick {

@@ -94,6 +94,13 @@ impl Policy for FixedPriority {
         Some(next)
     }
 
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        match self.preemptive {
+            true => u64::from(attributes.priority.number()),
+            false => 0,
+        }
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         let entity = match self.holder {

@@ -109,6 +109,12 @@ fn of_scheduler(system: &System, scheduler: &SchedulerVerdict) -> Json {
         budget_bound_ns: scheduler.budget_bound.map(Span::as_ns),
         blackout_ns: scheduler.blackout.map(Span::as_ns),
         explanation: &scheduler.explanation,
+        slice: scheduler.slice.as_ref().map(|slice| object! {
+            by: &slice.by,
+            to: &slice.to,
+            guaranteed: slice.is_guaranteed,
+            reason: &slice.reason,
+        }),
     }
 }
 

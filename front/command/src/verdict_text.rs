@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use punctual_analysis::{
-    CpuVerdict, QuickAnswer, Refusal, SchedulerVerdict, TaskVerdict, Verdict, Witness,
+    CpuVerdict, QuickAnswer, Refusal, SchedulerVerdict, SliceVerdict, TaskVerdict, Verdict, Witness,
 };
 use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
@@ -80,6 +80,15 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
     let _ = write!(text, "\n{}", cpu_table(system, &verdict.cpus));
     if !verdict.schedulers.is_empty() {
         let _ = write!(text, "\n{}", scheduler_table(system, &verdict.schedulers));
+        let slices = verdict.schedulers.iter().filter_map(|s| s.slice.as_ref());
+        for slice in slices {
+            let what = match slice.is_guaranteed {
+                true => "guaranteed",
+                false => "background",
+            };
+            let SliceVerdict { by, to, reason, .. } = slice;
+            let _ = writeln!(text, "slice of {by} for {to}: {what}, {reason}");
+        }
     }
     let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
     if !system.requirements.is_empty() {

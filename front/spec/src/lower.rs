@@ -1,6 +1,7 @@
 //! From records to the model: names become numbers, defaults are filled in.
 
 mod change;
+mod delegate;
 mod machine;
 mod parent;
 mod policy;
@@ -21,6 +22,7 @@ use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 use change::lower_changes;
+use delegate::lower_delegations;
 pub(crate) use machine::lower_machine;
 use parent::Parents;
 use policy::lower_policy;
@@ -77,6 +79,8 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
             .into_iter()
             .unzip();
     places.tasks = task_places;
+    let (mut schedulers, mut tasks) = (schedulers, tasks);
+    lower_delegations(&mut schedulers, &mut tasks, &names, &mut places, report);
     let machine = lower_machine(&mut places);
     let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
     let changes = lower_changes(

@@ -34,8 +34,10 @@ pub fn write(system: &System) -> String {
     for cpu in &system.cpus {
         write_cpu(cpu, &mut out);
     }
-    for scheduler in &system.schedulers {
-        write_scheduler(system, scheduler, &mut out);
+    for (id, scheduler) in (0..).map(SchedulerId).zip(&system.schedulers) {
+        if scheduler.receiver.is_none() {
+            write_scheduler(system, (id, scheduler), &mut out);
+        }
     }
     for resource in &system.resources {
         write_resource(resource, &mut out);
@@ -103,7 +105,7 @@ fn parent_of(
     }
 }
 
-fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
+fn write_scheduler(system: &System, (id, scheduler): (SchedulerId, &Scheduler), out: &mut Out) {
     let (on, above) = parent_of(system, scheduler.cpu, scheduler.parent);
     out.header("scheduler", &scheduler.name);
     out.key("on", on);
@@ -126,7 +128,32 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
         let table = Table::new("policy", fallback.policy.name());
         out.key("fallback", table.and("after", fallback.after));
     }
+    let slices = system.schedulers.iter().filter(|s| s.parent == Some(id));
+    let slices: Vec<Table> = slices.filter_map(|s| delegation(scheduler, s)).collect();
+    if !slices.is_empty() {
+        out.key("delegate", slices);
+    }
     out.given("quota", scheduler.quota);
+}
+
+/// The entry of the file for a slice of a scheduler's supply.
+fn delegation(giver: &Scheduler, slice: &Scheduler) -> Option<Table> {
+    let receiver = slice.receiver.as_ref()?;
+    let Supply::Server(server) = &slice.supply else {
+        return None;
+    };
+    let to = match (&receiver.task, &receiver.scheduler) {
+        (Some(task), _) => format!("task.{task}"),
+        (None, scheduler) => format!("scheduler.{}", scheduler.as_deref()?),
+    };
+    let table = Table::new("to", to).and("slice", server.budget);
+    let table = table.and("every", server.period);
+    let priority = slice.priority.number();
+    let by_priority = matches!(giver.policy, PolicyKind::FixedPriority { .. });
+    Some(match by_priority || priority != 0 {
+        true => table.and("priority", priority),
+        false => table,
+    })
 }
 
 fn server_table(server: &Server<Ns>) -> Table {

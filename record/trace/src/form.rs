@@ -127,10 +127,10 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
         [(now, Event::Manage { by, request: Request::Revoke { thread } })];
     18 "promote" (
         now: Instant, by: NodeId, supply: Grant, priority: Priority, order: u32, trust: Trust,
-        quota: Option<u32>
+        quota: Option<u32>, receiver: Option<NodeId>
     ) [(now, Event::Manage {
         by,
-        request: Request::Promote(NodeTerms { supply, priority, order, trust, quota }),
+        request: Request::Promote(NodeTerms { supply, priority, order, trust, quota, receiver }),
     })];
     19 "demote" (now: Instant, by: NodeId, node: NodeId)
         [(now, Event::Manage { by, request: Request::Demote(node) })];
@@ -245,12 +245,12 @@ forms! { TABLES, store_tables: &TablesLine, tables: TablesLine;
         [TablesLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: true })];
     103 "node" (
         scheduler: SchedulerId, parent: u16, priority: Priority, order: u32, trust: Trust,
-        quota: Option<u32>, supply: Grant, policy: PolicyKind
+        quota: Option<u32>, receiver: Option<NodeId>, supply: Grant, policy: PolicyKind
     ) [TablesLine::Node(NodeRow {
         scheduler,
         parent,
         policy,
-        terms: NodeTerms { supply, priority, order, trust, quota },
+        terms: NodeTerms { supply, priority, order, trust, quota, receiver },
     })];
     104 "home" (thread: u32, home: u16) [TablesLine::Home(thread, home)];
     105 "slot" (node: u16, entity: u32, at: Span, length: Span)

@@ -460,4 +460,5 @@ refusals! {
     NothingShelved(node: NodeId) = 28 "nothing-shelved";
     BeingReplaced(node: NodeId) = 29 "being-replaced";
     NotIdle(node: NodeId) = 30 "not-idle";
+    NotAScheduler(node: NodeId) = 31 "not-a-scheduler";
 }

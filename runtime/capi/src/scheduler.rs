@@ -186,6 +186,7 @@ pub(crate) unsafe fn tree(
             supply: server(&branch.terms)?.map_or(Supply::Shared, Supply::Server),
             trust: Trust::Inline,
             quota: quota(&branch.terms),
+            receiver: None,
             fallback: None,
             code: None,
         });

@@ -250,7 +250,8 @@ impl From<Refusal> for Status {
             | Refusal::NotReplaceable(_)
             | Refusal::NothingShelved(_)
             | Refusal::BeingReplaced(_)
-            | Refusal::NotIdle(_) => Status::PUNCTUAL_NOT_ALLOWED,
+            | Refusal::NotIdle(_)
+            | Refusal::NotAScheduler(_) => Status::PUNCTUAL_NOT_ALLOWED,
         }
     }
 }
@@ -329,7 +330,8 @@ mod tests {
             NotReplaceable(_) => Some(NothingShelved(n)),
             NothingShelved(_) => Some(BeingReplaced(n)),
             BeingReplaced(_) => Some(NotIdle(n)),
-            NotIdle(_) => None,
+            NotIdle(_) => Some(NotAScheduler(n)),
+            NotAScheduler(_) => None,
         }
     }
 
@@ -346,6 +348,6 @@ mod tests {
             let code = Status::from(error);
             assert!(code != Status::PUNCTUAL_OK && code != Status::PUNCTUAL_INTERNAL);
         }
-        assert_eq!(all.len(), 31);
+        assert_eq!(all.len(), 32);
     }
 }

@@ -580,6 +580,7 @@ mod tests {
             supply: punctual_model::Supply::Shared,
             trust: punctual_model::Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         };

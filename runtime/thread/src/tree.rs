@@ -114,6 +114,7 @@ impl Terms {
             supply: self.server.map_or(Supply::Shared, Supply::Server),
             trust: Trust::Inline,
             quota: self.quota,
+            receiver: None,
             fallback: None,
             code: None,
         }
@@ -128,6 +129,7 @@ impl Terms {
             order: u32::MAX,
             trust: Trust::Inline,
             quota: self.quota,
+            receiver: None,
         }
     }
 }

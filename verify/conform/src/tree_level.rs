@@ -429,6 +429,7 @@ fn child_terms(step: &Step) -> Option<NodeTerms> {
         order: CHILD_ORDER,
         trust: Trust::OwnTime,
         quota: None,
+        receiver: None,
     })
 }
 

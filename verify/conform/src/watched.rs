@@ -312,4 +312,8 @@ impl Policy for Watched {
     fn orders_background(&self) -> bool {
         self.policy.orders_background()
     }
+
+    fn urgency(&self, attributes: &Attributes) -> u64 {
+        self.policy.urgency(attributes)
+    }
 }

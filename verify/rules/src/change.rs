@@ -361,13 +361,13 @@ impl Judge<'_> {
     fn move_to(&mut self, thread: usize, home: usize) {
         let was_ready = self.threads[thread].ready;
         self.leave(thread);
-        self.threads[thread].home = home;
+        let from = std::mem::replace(&mut self.threads[thread].home, home);
         if self.locks.is_postponed(thread) {
             self.parks(thread);
         }
         if was_ready {
             self.enter(thread);
         }
-        self.moved(thread);
+        self.moved(thread, from);
     }
 }

@@ -11,6 +11,7 @@
 mod budget;
 mod change;
 mod choice;
+mod delegate;
 mod entry;
 mod job;
 mod key;
@@ -64,6 +65,9 @@ pub enum Rule {
     ChildAnswersChecked,
     /// A scheduler acts on its own subtree alone, within its quota.
     PowerRespected,
+    /// No scheduler delegates more than its supply, also where slices end and come again; a thread
+    /// on a slice that ends goes on on the supply of its own scheduler (INV-TIME).
+    TimeConserved,
     /// No thread executes more than its allotments, one per release (invariant I4).
     BudgetRespected,
     /// A job starts when the jobs that it depends on are done.
@@ -95,6 +99,7 @@ impl Rule {
             Rule::SectionsBounded => "sections-bounded",
             Rule::ChildAnswersChecked => "child-answers-checked",
             Rule::PowerRespected => "power-respected",
+            Rule::TimeConserved => "time-conserved",
             Rule::BudgetRespected => "budget-respected",
             Rule::PrecedenceRespected => "precedence-respected",
             Rule::ReleasesInTime => "releases-in-time",

@@ -30,7 +30,8 @@ impl Judge<'_> {
                 self.node(child).is_none_or(|at| self.deciding != Some(at))
             }
             Event::Wake(id) => {
-                let may = |thread: usize| self.may_wake(self.threads[thread].home, thread);
+                let care = |thread: usize| self.care(self.threads[thread].home);
+                let may = |thread: usize| self.may_wake(care(thread), thread);
                 self.find(id).is_some_and(|thread| !may(thread))
             }
             _ => false,
@@ -148,16 +149,25 @@ impl Judge<'_> {
 
     fn is_lawful(&self, by: NodeId, request: &Request) -> Option<bool> {
         let by = self.node(by)?;
-        let home_of = |id| Some(self.threads[self.find(id)?].home);
+        let home_of = |id| Some(self.care(self.threads[self.find(id)?].home));
         let is_under = |id| Some(self.is_below(home_of(id)?, by));
         let node = &self.nodes[by];
         Some(match *request {
-            Request::Create { home, .. } => by == ROOT && self.has_room(self.node(home)?, None),
+            Request::Create { home, .. } => {
+                let home = self.node(home)?;
+                by == ROOT && !self.is_slice(home) && self.has_room(home, None)
+            }
             Request::Grant { thread, to } => {
                 let (to, its_own) = (self.node(to)?, home_of(thread)? == by);
-                its_own && self.nodes[to].parent == Some(by) && self.has_room(to, Some(by))
+                let below = match self.is_slice(to) {
+                    true => self.care(to) == by,
+                    false => self.nodes[to].parent == Some(by),
+                };
+                its_own && below && self.has_room(to, Some(by))
             }
-            Request::Revoke { thread } => is_under(thread)? && home_of(thread)? != by,
+            Request::Revoke { thread } => {
+                is_under(thread)? && self.threads[self.find(thread)?].home != by
+            }
             Request::Lend { to, .. } => {
                 let to = self.node(to)?;
                 to != by && self.nodes[to].parent == node.parent
@@ -170,9 +180,10 @@ impl Judge<'_> {
                 let at = self.node(node)?;
                 at != by && self.is_below(at, by)
             }
-            Request::Promote(_) => {
+            Request::Promote(terms) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
-                !deep && !node.decides() && !node.queue.is_divided()
+                let slice = self.may_delegate(by, &terms)?;
+                slice && !deep && !node.decides() && !node.queue.is_divided()
             }
             Request::Block { thread, .. } => {
                 is_under(thread)? && self.may_wake(by, self.find(thread)?)
@@ -265,18 +276,21 @@ impl Judge<'_> {
 
     /// Whether every quota between `home` and `end` leaves room for one thread more.
     fn has_room(&self, home: usize, end: Option<usize>) -> bool {
-        let mut above = self.lineage(home).take_while(|&at| Some(at) != end);
+        let mut above = self
+            .lineage(self.care(home))
+            .take_while(|&at| Some(at) != end);
         above.all(|at| {
-            let mine = |t: &&Thread| !t.dead && self.is_below(t.home, at);
+            let mine = |t: &&Thread| !t.dead && self.is_below(self.care(t.home), at);
             let count = self.threads.iter().filter(mine).count();
             let quota = self.nodes[at].terms.quota;
             quota.is_none_or(|quota| count < quota as usize)
         })
     }
 
-    /// A thread is in other care.
-    pub(crate) fn moved(&mut self, thread: usize) {
+    /// A thread is in other care, or executes on another slice than before: `from`.
+    pub(crate) fn moved(&mut self, thread: usize, from: usize) {
         self.tree_changed = true;
+        self.falls_home(thread, from);
         use Request::{Demote, Grant, Revoke};
         let mut asked = false;
         if let Event::Manage { request, .. } = self.event {
@@ -303,6 +317,7 @@ impl Judge<'_> {
         let node = self.nodes.get_mut(at).filter(vacant);
         if let (Some(terms), Some(node)) = (asked, node) {
             node.take_terms((at, parent), terms, above);
+            self.has_delegated(parent);
         } else {
             let what = "has a scheduler that nobody asked for";
             self.accuse(Rule::PowerRespected, CPU, what);
@@ -323,6 +338,11 @@ impl Judge<'_> {
             Some(Grant::Server(server)) => {
                 self.nodes[at].terms.supply = Grant::Server(server);
                 self.nodes[at].supply = Some(Supply::new(server));
+                self.has_delegated(at);
+                self.nodes[at]
+                    .parent
+                    .into_iter()
+                    .for_each(|giver| self.has_delegated(giver));
             }
             _ => {
                 let what = "has a server that nobody asked for";
@@ -348,6 +368,7 @@ impl Judge<'_> {
             }
         }
         for at in gone {
+            self.slice_ended(at);
             if let Some(parent) = self.nodes[at].parent {
                 self.nodes[parent].queue.leave(Entity::Node(at));
             }

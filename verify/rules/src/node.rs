@@ -24,6 +24,8 @@ pub(crate) struct Node {
     /// A place without a parent is vacant, but for the CPU's own.
     pub(crate) parent: Option<usize>,
     pub(crate) terms: NodeTerms,
+    /// The shares of slices of it that have ended, each until when it counts.
+    pub(crate) ended: Vec<(u64, Instant)>,
     /// Supply that its parent grants it beyond the processor whenever it is chosen.
     pub(crate) supply: Option<Supply>,
     /// Its last answer, and whether what is ready in it has changed since.
@@ -81,6 +83,7 @@ impl Node {
             generation,
             parent: None,
             terms: NodeTerms::ROOT,
+            ended: Vec::new(),
             supply: None,
             answer: None,
             changed: true,

@@ -151,6 +151,7 @@ fn shape(
                 Trust::Inline
             },
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         });

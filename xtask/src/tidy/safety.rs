@@ -4,14 +4,13 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Folders of crates whose every root forbids unsafe code.
-const SAFE_CRATES: [&str; 12] = [
+const SAFE_CRATES: [&str; 11] = [
     "core/model",
     "core/analysis",
     "core/kern",
     "core/order",
     "core/policy",
     "core/tables",
-    "core/capability",
     "core/child",
     "platform/sim",
     "front/spec",

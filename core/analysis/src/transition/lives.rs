@@ -109,6 +109,7 @@ impl Lives {
             name: format!("{} (before, {})", scheduler.name, id.0),
             parent,
             quota: None,
+            receiver: None,
             ..scheduler.clone()
         });
         nodes.insert(scheduler.name.clone(), id);

@@ -80,6 +80,7 @@ fn draw_schedulers(random: &mut Random, system: &mut System) {
             supply,
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         });

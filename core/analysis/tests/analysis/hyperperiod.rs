@@ -245,6 +245,7 @@ fn divided(policy: PolicyKind<Ns>) -> System {
         supply: Supply::Slots(vec![slot(4, 3), slot(8, 1)]),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     });

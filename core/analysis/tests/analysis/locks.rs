@@ -47,6 +47,7 @@ fn server(
         }),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     });

@@ -38,6 +38,7 @@ fn inside(policy: PolicyKind<Ns>, rows: &[Row], q: u64, t: u64, response: u64) -
         }),
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     });

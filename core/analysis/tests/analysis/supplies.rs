@@ -18,6 +18,7 @@ fn child(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) -> S
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

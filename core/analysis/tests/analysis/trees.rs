@@ -3,8 +3,8 @@
 use crate::common::{EDF, FP, bounds, empty, periodic, span, work};
 use punctual_analysis::{Exactness, Subject, Witness, admit, is_admitted};
 use punctual_model::{
-    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
-    Supply, System, Task, Trust,
+    Class, CpuId, Ns, PolicyKind, Priority, Receiver, Scheduler, SchedulerId, Server, ServerKind,
+    Slot, Span, Supply, System, Task, Trust,
 };
 
 fn scheduler(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) -> Scheduler {
@@ -17,6 +17,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) 
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }
@@ -336,4 +337,47 @@ fn a_server_whose_budget_comes_late_is_mended_by_less_of_it() {
         fix.to_string(),
         "scheduler.app.server.budget = \"4ns\" instead of \"5ns\""
     );
+}
+
+#[test]
+fn a_slice_is_guaranteed_or_background_and_the_verdict_says_why() {
+    // The giver has 4 in 10, of which its own task takes 3 in 20 before the slice or after it.
+    let judged = |priority: u32, every: u64| {
+        let mut system = within(
+            periodic(FP, &[(3, 20, 20), (1, 40, 40)]),
+            1,
+            scheduler("giver", FP, 9, server(ServerKind::Deferrable, 4, 10)),
+        );
+        let given = server(ServerKind::Deferrable, 1, every);
+        let mut slice = scheduler("giver:b", FP, priority, given);
+        slice.parent = Some(SchedulerId(0));
+        slice.receiver = Some(Receiver {
+            scheduler: None,
+            task: Some("b".into()),
+        });
+        system.schedulers.push(slice);
+        system.tasks[0].priority = Priority::new(5);
+        system.tasks[1].scheduler = Some(SchedulerId(1));
+        let verdict = admit(&system).expect("checked");
+        let slice = verdict.schedulers[1].slice.clone().expect("a slice");
+        assert_eq!((slice.by.as_str(), slice.to.as_str()), ("giver", "task.b"));
+        (
+            slice.is_guaranteed,
+            slice.reason,
+            verdict.tasks[1].response_bound,
+        )
+    };
+    // Before the task: 6 without supply, and 1.
+    let (guaranteed, reason, bound) = judged(6, 10);
+    assert!(guaranteed, "{reason}");
+    assert!(reason.starts_with("given whole within 7ns"), "{reason}");
+    assert_eq!(bound, Some(span(15 + 1)));
+    // Behind it, in 10: the task may take 3 of the 4, and the supply may be as late as 6.
+    let (guaranteed, reason, bound) = judged(4, 8);
+    assert!(!guaranteed, "{reason}");
+    assert!(
+        reason.contains("its supply may not give the slice within 8ns"),
+        "{reason}"
+    );
+    assert_eq!(bound, None, "nothing on it is bounded");
 }

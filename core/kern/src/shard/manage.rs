@@ -85,12 +85,12 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// The thread of this place, if `node` or a scheduler below has it.
-    fn in_subtree(&self, index: usize, node: NodeId) -> Option<ThreadId> {
+    /// The thread of this place, if it has another home when `node` ends.
+    fn falls_with(&self, index: usize, node: NodeId) -> Option<ThreadId> {
         let t = &self.threads[index];
         let id = t.id(index);
-        let is_in = t.state != State::Dead && self.tree.is_in_subtree(id, node);
-        is_in.then_some(id)
+        let falls = t.state != State::Dead && self.tree.falls_with(id, node);
+        falls.then_some(id)
     }
 
     /// The ready thread goes on being ready in its new home, behind what is there.
@@ -105,24 +105,33 @@ impl<P: Policy> Shard<P> {
         sink.trace(self.now, TraceEvent::Moved { thread: id, home });
     }
 
-    /// O(threads + schedulers).
+    /// A scheduler ends with all below it and all slices that these hold; or a slice, with what
+    /// was delegated from it. O((threads + schedulers) · slices).
     fn demote_node<S: Sink>(&mut self, node: NodeId, sink: &mut S) -> Result<(), Refusal> {
         for index in 0..self.threads.len() {
-            if let Some(id) = self.in_subtree(index, node) {
+            if let Some(id) = self.falls_with(index, node) {
                 self.permit_move(id)?;
             }
         }
-        let Some(parent) = self.tree.parent(node) else {
-            return Ok(());
-        };
+        while let Some(slice) = self.tree.slice_held_below(node) {
+            self.end_node(slice, sink);
+        }
+        self.end_node(node, sink);
+        Ok(())
+    }
+
+    fn end_node<S: Sink>(&mut self, node: NodeId, sink: &mut S) {
         for index in 0..self.threads.len() {
-            if let Some(id) = self.in_subtree(index, node) {
-                self.move_thread(id, parent, sink);
+            let id = self.threads[index].id(index);
+            if self.tree.is_in_subtree(id, node)
+                && self.threads[index].state != State::Dead
+                && let Some(heir) = self.tree.heir(id, node)
+            {
+                self.move_thread(id, heir, sink);
             }
         }
         self.tree.demote(self.now, node);
         sink.trace(self.now, TraceEvent::SchedulerEnded { node });
-        Ok(())
     }
 
     /// A scheduler has a thread wait. One that waits already can be made to wait for this scheduler
@@ -184,6 +193,18 @@ impl<P: Policy> Shard<P> {
         self.thread(a)?;
         self.thread(b)?;
         Ok(self.tree.closest_common(a, b))
+    }
+
+    /// Whether one thread's work may preempt another's, as the capabilities say on which they
+    /// execute ([`Tree::preempts`](punctual_order::Tree::preempts)): no scheduler is asked.
+    ///
+    /// # Errors
+    /// When a thread has ended.
+    pub fn preempts(&self, a: ThreadId, b: ThreadId) -> Result<bool, Refusal> {
+        self.thread(a)?;
+        self.thread(b)?;
+        let home = |id| self.tree.home(id).unwrap_or(NodeId::ROOT);
+        self.tree.preempts(home(a), home(b))
     }
 
     /// The state of the ready threads of a child that decides on its own supply: it changes

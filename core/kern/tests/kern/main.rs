@@ -17,6 +17,7 @@ mod manage;
 mod own_time;
 mod replace;
 mod same_as_one_policy;
+mod slices;
 mod tree_histories;
 mod tree_sections;
 mod trees;

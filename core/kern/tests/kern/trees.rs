@@ -27,6 +27,7 @@ pub(crate) fn terms(supply: Grant, priority: u32) -> NodeTerms {
         order: 1_000 - priority,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
     }
 }
 
@@ -49,16 +50,28 @@ impl Grove {
         nodes: &[(u16, PolicyKind, NodeTerms)],
         threads: &[(u16, Constraint)],
     ) -> Grove {
+        Grove::with_room(1, root, nodes, threads)
+    }
+
+    /// The same with room for so many more nodes.
+    pub(crate) fn with_room(
+        room: u16,
+        root: PolicyKind,
+        nodes: &[(u16, PolicyKind, NodeTerms)],
+        threads: &[(u16, Constraint)],
+    ) -> Grove {
         let mut capacity = Capacity::for_threads(threads.len() + 2);
-        capacity.nodes = u16::try_from(nodes.len()).unwrap() + 1;
+        capacity.nodes = u16::try_from(nodes.len()).unwrap() + room;
         let entities = capacity.entities();
         let mut tree = Tree::new(capacity, AnyPolicy::new(root, entities, &[]));
         for (parent, policy, terms) in nodes {
             let policy = AnyPolicy::new(*policy, entities, &[]);
             let _ = tree.add(node(*parent), policy, *terms).unwrap();
         }
-        tree.add_spare(AnyPolicy::new(FIXED, entities, &[]))
-            .unwrap();
+        for _ in 0..room {
+            tree.add_spare(AnyPolicy::new(FIXED, entities, &[]))
+                .unwrap();
+        }
         let mut shard = Shard::new(tree);
         for (home, constraint) in threads {
             let _ = shard.attach_to(node(*home), *constraint).unwrap();

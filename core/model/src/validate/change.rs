@@ -4,8 +4,10 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 
 use super::Errors;
-use crate::change::Subject;
+use crate::change::{Step, Subject};
+use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
+use crate::scheduler::Scheduler;
 use crate::stage::Stage;
 use crate::system::{Fault, System};
 
@@ -40,6 +42,10 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
             errors.add(Fault::Change(index + 1, "at"), message, help);
         }
     }
+    if errors.0.len() > before {
+        return;
+    }
+    check_slices(system, errors);
     if errors.0.len() > before {
         return;
     }
@@ -90,5 +96,44 @@ fn check_stage(stage: &Stage<'_>, after: Option<usize>, errors: &mut Errors) {
             ),
         };
         errors.add(fault, message, error.help);
+    }
+}
+
+/// Slices have the same giver, receiver and tasks for the whole run.
+/// O(steps · schedulers).
+fn check_slices(system: &System, errors: &mut Errors) {
+    let slices = || system.schedulers.iter().filter(|s| s.receiver.is_some());
+    let takes_part = |id: SchedulerId| {
+        let scheduler = system.schedulers.get(id.index());
+        let name = scheduler.map(|s| s.name.as_str());
+        let holds = |slice: &Scheduler| {
+            let receiver = slice.receiver.as_ref();
+            receiver.is_some_and(|r| r.scheduler.as_deref() == name)
+        };
+        scheduler.is_some_and(|s| s.receiver.is_some())
+            || slices().any(|slice| slice.parent == Some(id) || holds(slice))
+    };
+    let executes = |id: TaskId| {
+        let home = system.tasks.get(id.index()).and_then(|task| task.scheduler);
+        let home = home.and_then(|home| system.schedulers.get(home.index()));
+        home.is_some_and(|home| home.receiver.is_some())
+    };
+    for (index, change) in system.changes.iter().enumerate() {
+        for (place, step) in change.steps.iter().enumerate() {
+            let about = match *step {
+                Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) => takes_part(id),
+                Step::Move(task, to) => executes(task) || to.is_some_and(takes_part),
+                Step::Constrain(..) | Step::Stop(_) | Step::Start(_) => false,
+            };
+            if about {
+                let message = format!(
+                    "change `{}` changes who gives, holds or executes on a slice",
+                    change.name
+                );
+                let help = "a file keeps its delegations for the whole run: change other parts, \
+                            or delegate from a program";
+                errors.add(Fault::ChangeStep(index, place), message, help);
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 
-use super::Errors;
 use super::tree::{Node, Tree};
+use super::{Errors, delegate};
 use crate::id::{ResourceId, SchedulerId};
 use crate::readable::readable;
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
@@ -44,6 +44,7 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
             checker.check_parent(parent);
         }
     }
+    delegate::check_all(tree.system, errors);
     check_quotas(tree, errors);
 }
 
@@ -246,7 +247,7 @@ fn check_quotas(tree: &Tree<'_>, errors: &mut Errors) {
     let schedulers = &tree.system.schedulers;
     let mut counts = vec![0_u32; schedulers.len()];
     for task in &tree.system.tasks {
-        let Some(node) = tree.node_of(task) else {
+        let Some(node) = tree.care_of(task) else {
             continue;
         };
         for above in tree.path(node) {

@@ -83,6 +83,20 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// The scheduler that has a task in its care, also while it executes on a slice of another's
+    /// supply; `None` unless both lead to the task's CPU.
+    pub(super) fn care_of(&self, task: &Task) -> Option<Node> {
+        let home = self.node_of(task)?;
+        match (home, self.system.care_of(task)) {
+            (Node::Cpu(_), _) => Some(home),
+            (Node::Scheduler(_), None) => Some(Node::Cpu(task.cpu)),
+            (Node::Scheduler(_), Some(care)) => {
+                self.levels.get(care.index()).copied().flatten()?;
+                Some(Node::Scheduler(care))
+            }
+        }
+    }
+
     /// A node and everything above it, from the bottom. At most [`MAX_DEPTH`] + 1 of them.
     pub(super) fn path(&self, node: Node) -> impl Iterator<Item = Node> {
         core::iter::successors(Some(node), |node| match node {

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
-use super::node::{Borrowed, NONE, Node, ROOT, Supply};
+use super::book::Book;
+use super::node::{Borrowed, Ended, NONE, Node, ROOT, Supply};
 use super::replace::{Change, Shelf};
 use super::{Place, Tree};
 use crate::background::Background;
@@ -40,6 +41,8 @@ pub struct NodeTerms {
     pub trust: Trust,
     /// Most threads in its subtree; `None`: no limit of its own.
     pub quota: Option<u32>,
+    /// It is a slice of time (`delegate`), in the hands of this scheduler; `None`: a scheduler.
+    pub receiver: Option<NodeId>,
 }
 
 /// A slot of an entity in the frame of its node, in ticks.
@@ -70,6 +73,7 @@ impl NodeTerms {
         order: 0,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
     };
 }
 
@@ -167,6 +171,10 @@ impl<P: Policy> Tree<P> {
             depth: above.map_or(0, |above| above.depth + 1),
             trust: terms.trust,
             quota: terms.quota.unwrap_or(u32::MAX),
+            receiver: NONE,
+            granted: None,
+            ended: Ended::default(),
+            book: Book::default(),
             threads: 0,
             policy,
             background: Background::new(self.capacity.threads, self.capacity.background_turn),
@@ -267,7 +275,7 @@ impl<P: Policy> Tree<P> {
     }
 
     pub(super) fn count_threads(&mut self, home: u16, change: i32) {
-        let mut at = home;
+        let mut at = self.care(home);
         while at != NONE {
             let node = &mut self.nodes[usize::from(at)];
             node.threads = node.threads.saturating_add_signed(change);

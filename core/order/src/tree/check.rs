@@ -35,6 +35,6 @@ impl<P: Policy> Tree<P> {
                 return Err("T4: whoever keeps its siblings away is ready");
             }
         }
-        Ok(())
+        self.check_time()
     }
 }

@@ -44,6 +44,7 @@ impl<P: Policy> Tree<P> {
             false => borrowed.until.min(until),
         };
         borrowed.left = borrowed.left.saturating_add(work);
+        self.nodes[usize::from(to_at)].book.borrows(work);
         for at in [by_at, to_at] {
             self.supply_changed(at);
             self.offer(now, now, at);
@@ -85,9 +86,10 @@ impl<P: Policy> Tree<P> {
 
     /// What is borrowed and was not used is gone.
     pub(super) fn end_loan(&mut self, limit: Instant, at: u16) {
-        let borrowed = &mut self.nodes[usize::from(at)].borrowed;
-        if at != ROOT && borrowed.until <= limit {
-            borrowed.left = Work::ZERO;
+        let node = &mut self.nodes[usize::from(at)];
+        if at != ROOT && node.borrowed.until <= limit {
+            node.book.forgoes(node.borrowed.left);
+            node.borrowed.left = Work::ZERO;
         }
     }
 }
@@ -101,6 +103,7 @@ impl<P> Node<P> {
             let after: Span = now.since(self.borrowed.until);
             let covered = self.borrowed.left.min(work.saturating_sub(after.as_work()));
             self.borrowed.left = self.borrowed.left.saturating_sub(covered);
+            self.book.uses(covered);
             own = work.saturating_sub(covered);
         }
         if let Supply::Server(server) = &mut self.supply

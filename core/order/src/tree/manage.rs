@@ -2,7 +2,8 @@
 
 use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 
-use super::node::{Borrowed, NONE, Node, ROOT, Supply};
+use super::book::Book;
+use super::node::{Borrowed, Ended, NONE, Node, ROOT, Supply};
 use super::replace::Change;
 use super::{Grant, NodeTerms, Place, Tree};
 use crate::node::NodeId;
@@ -21,20 +22,29 @@ impl<P: Policy> Tree<P> {
         if self.node(by)? != ROOT {
             return Err(Refusal::OnlyRootCreates(by));
         }
-        self.has_quota(self.node(home)?, NONE)
+        let at = self.node(home)?;
+        if self.is_slice(at) {
+            return Err(Refusal::NotAScheduler(home));
+        }
+        self.has_quota(at, NONE)
     }
 
-    /// Whether `by` may give a thread of its own to its child `to`. O(1).
+    /// Whether `by` may give a thread of its own to its child `to`, or bind it to the slice `to`
+    /// that it holds. O(1).
     ///
     /// # Errors
     /// Why not.
     pub fn permit_grant(&self, by: NodeId, thread: ThreadId, to: NodeId) -> Result<(), Refusal> {
         let (by, to_at) = (self.node(by)?, self.node(to)?);
         let node = &self.nodes[usize::from(to_at)];
-        if node.parent != by {
+        let is_its_own = match self.is_slice(to_at) {
+            true => node.receiver == by,
+            false => node.parent == by,
+        };
+        if !is_its_own {
             return Err(Refusal::NotItsChild(to));
         }
-        if self.place(thread)?.home != by {
+        if self.care(self.place(thread)?.home) != by {
             return Err(Refusal::NotItsOwn(thread));
         }
         // Only the table gives time there, and the table is constant.
@@ -44,13 +54,14 @@ impl<P: Policy> Tree<P> {
         self.has_quota(to_at, by)
     }
 
-    /// Whether `by` may take back a thread that a scheduler below it has. O(depth).
+    /// Whether `by` may take back a thread that a scheduler below it has, or that is bound to a
+    /// slice. O(depth).
     ///
     /// # Errors
     /// Why not.
     pub fn permit_revoke(&self, by: NodeId, thread: ThreadId) -> Result<(), Refusal> {
         let (by, home) = (self.node(by)?, self.place(thread)?.home);
-        if home == by || !self.is_below(home, by) {
+        if home == by || !self.is_below(self.care(home), by) {
             return Err(Refusal::NotItsOwn(thread));
         }
         Ok(())
@@ -74,7 +85,7 @@ impl<P: Policy> Tree<P> {
     /// Why not.
     pub fn permit_block(&self, by: NodeId, thread: ThreadId) -> Result<(), Refusal> {
         let (by, home) = (self.node(by)?, self.place(thread)?.home);
-        match self.is_below(home, by) {
+        match self.is_below(self.care(home), by) {
             true => Ok(()),
             false => Err(Refusal::NotItsOwn(thread)),
         }
@@ -89,12 +100,14 @@ impl<P: Policy> Tree<P> {
         self.may_wake(self.node(by)?, thread)
     }
 
-    /// Whether `by` may have a new child on these terms. O(1).
+    /// Whether `by` may have a new child on these terms, or delegate a slice of its supply.
+    /// O(nodes).
     ///
     /// # Errors
     /// Why not.
     pub fn permit_promote(&self, by: NodeId, terms: &NodeTerms) -> Result<(), Refusal> {
         let at = self.node(by)?;
+        self.permit_delegate(at, terms)?;
         let parent = &self.nodes[usize::from(at)];
         let id = parent.id(at);
         if usize::from(parent.depth) >= MAX_DEPTH {
@@ -144,17 +157,21 @@ impl<P: Policy> Tree<P> {
             return Err(Refusal::NotGrantable(node));
         };
         let meaningless = server.budget.is_zero() || server.period < server.budget.as_span();
-        let of = &mut self.nodes[usize::from(at)];
+        let of = &self.nodes[usize::from(at)];
         if meaningless || !matches!(of.supply, Supply::Server(_)) {
             return Err(Refusal::NotGrantable(node));
         }
         if of.ready > 0 || of.parked > 0 || of.queued {
             return Err(Refusal::NotIdle(node));
         }
+        self.permit_resupply(at, server)?;
+        let of = &mut self.nodes[usize::from(at)];
+        of.granted = Some(*server);
         let server = AnyServer::new(server);
         (of.deadline, of.reported) = (server.deadline(), server.budget());
         of.supply = Supply::Server(server);
         (of.awake, of.fell) = (false, None);
+        of.book.forgoes(of.borrowed.left);
         of.borrowed = Borrowed::default();
         self.arm(at);
         Ok(())
@@ -162,7 +179,7 @@ impl<P: Policy> Tree<P> {
 
     /// Whether every node from `at` up to (but not) `end` may have one thread more.
     pub(super) fn has_quota(&self, at: u16, end: u16) -> Result<(), Refusal> {
-        let mut at = at;
+        let mut at = self.care(at);
         while at != end && at != NONE {
             let node = &self.nodes[usize::from(at)];
             if node.threads >= node.quota {
@@ -276,6 +293,7 @@ impl<P: Policy> Tree<P> {
     fn remove_node(&mut self, now: Instant, index: u16) {
         let entity = self.entity(index);
         self.end_rest(now, index);
+        self.close_book(now, index);
         for place in &mut self.places {
             if place.blocker == index {
                 place.blocker = self.nodes[usize::from(index)].parent;
@@ -294,6 +312,10 @@ impl<P: Policy> Tree<P> {
         node.raised = None;
         node.borrowed = Borrowed::default();
         node.lent_below = Work::ZERO;
+        node.receiver = NONE;
+        node.granted = None;
+        node.ended = Ended::default();
+        node.book = Book::default();
         self.timers.remove(u32::from(index));
         self.nodes[usize::from(parent)].policy.detach(entity);
         self.follow(parent, entity, Change::Detach);
@@ -314,6 +336,11 @@ impl<P> Node<P> {
             Grant::Server(terms) => Supply::Server(AnyServer::new(terms)),
             Grant::Slots => Supply::Slots,
         };
+        self.receiver = receiver_of(terms);
+        self.granted = match terms.supply {
+            Grant::Server(server) => Some(server),
+            Grant::Shared | Grant::Slots => None,
+        };
         self.deadline = Instant::MAX;
         self.reported = Work::ZERO;
         (self.told, self.left) = (false, false);
@@ -322,4 +349,10 @@ impl<P> Node<P> {
             self.reported = server.budget();
         }
     }
+}
+
+/// The place of the scheduler that holds a slice on these terms.
+fn receiver_of(terms: &NodeTerms) -> u16 {
+    let receiver = terms.receiver.map(NodeId::index);
+    receiver.map_or(NONE, |at| u16::try_from(at).unwrap_or(NONE))
 }

@@ -1,12 +1,13 @@
 //! One scheduler of a tree: its policy, its supply, and what of its subtree is ready.
 
-use punctual_model::{Instant, Priority, ThreadId, Trust, Work};
+use punctual_model::{Instant, Priority, Server, ThreadId, Trust, Work};
 
+use super::book::Book;
 use crate::background::Background;
 use crate::choice::{Band, Choice};
 use crate::node::NodeId;
 use crate::policy::{Attributes, Pick, Policy};
-use crate::server::Server;
+use crate::server::Server as _;
 use crate::servers::AnyServer;
 
 /// No node.
@@ -33,6 +34,13 @@ pub(super) struct Borrowed {
     pub(super) until: Instant,
 }
 
+/// The share of slices that have ended, until all that they have used has come back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ended {
+    pub(super) share: u64,
+    pub(super) until: Instant,
+}
+
 /// The answer of a child, until its ready threads change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
@@ -52,6 +60,14 @@ pub(super) struct Node<P> {
     pub(super) quota: u32,
     /// Threads in the subtree.
     pub(super) threads: u32,
+    /// The scheduler that holds this slice of time; [`NONE`]: it is a scheduler.
+    pub(super) receiver: u16,
+    /// The terms of its server.
+    pub(super) granted: Option<Server>,
+    /// Slices of it that have ended.
+    pub(super) ended: Ended,
+    /// The work below it, in debug builds.
+    pub(super) book: Book,
 
     pub(super) policy: P,
     pub(super) background: Background,

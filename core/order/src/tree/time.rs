@@ -44,9 +44,11 @@ impl<P: Policy> Tree<P> {
     ) {
         let mut beyond = Work::ZERO;
         let mut on = at;
+        self.nodes[usize::from(at)].book.executes(work);
         while on != ROOT {
             let entity = self.entity(on);
             let node = &mut self.nodes[usize::from(on)];
+            node.book.pays(work);
             if let Some(budget) = node.budget() {
                 beyond = beyond.max(work.saturating_sub(budget));
                 node.pay(now, work);

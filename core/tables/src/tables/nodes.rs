@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use punctual_kern::{Grant, NodeTerms, SlotTerms};
+use punctual_kern::{Grant, NodeId, NodeTerms, SlotTerms};
 use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System};
 
 use super::{CpuTables, small};
@@ -89,6 +89,11 @@ impl Trees {
                     order: first.saturating_add(u32::from(id.0)),
                     trust: scheduler.trust,
                     quota: scheduler.quota,
+                    receiver: scheduler.receiver.as_ref().map(|receiver| {
+                        let name = receiver.scheduler.as_deref();
+                        let holder = name.and_then(|name| system.scheduler_named(name));
+                        NodeId::new(self.place(holder), 0)
+                    }),
                 },
             });
             cpu.fallbacks.extend(self.fallback(system, id));

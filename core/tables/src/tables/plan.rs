@@ -275,6 +275,7 @@ impl<'a> Planner<'a> {
             order: first.saturating_add(u32::from(id.0)),
             trust: scheduler.trust,
             quota: scheduler.quota,
+            receiver: None,
         };
         planned[scheduler.cpu.index()].events.push(Event::Manage {
             by: self.node(scheduler.parent),
@@ -330,6 +331,7 @@ mod tests {
             supply: Supply::Shared,
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         };

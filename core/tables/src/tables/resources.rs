@@ -186,6 +186,7 @@ mod tests {
             supply: Supply::Shared,
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         }

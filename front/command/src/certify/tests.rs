@@ -176,6 +176,7 @@ fn a_server_is_certified_with_its_longest_blackout() {
             }),
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         });

@@ -41,6 +41,7 @@ pub(super) fn lower_schedulers(
                 _ => Trust::Inline,
             },
             quota: record.number("quota"),
+            receiver: None,
             code: record.record("code").map(lower_code),
             fallback: record.record("fallback").map(|fallback| Fallback {
                 policy: lower_policy(fallback),

@@ -32,6 +32,9 @@ pub(super) static SCHEDULER: Keys = keys! {
     "code": Table(&CODE), { library = "libx.so", symbol = "mine" };
     /// The policy for its tasks when it decides on its own supply and does not; none when absent.
     "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
+    /// Slices of its supply in other hands.
+    "delegate": List(&Table(&DELEGATE)),
+        [{ to = "scheduler.audio", slice = "1ms", every = "10ms", priority = 5 }];
     /// Most threads that it and the schedulers below it may have; no limit when absent.
     "quota": COUNT, 8;
 };
@@ -51,6 +54,18 @@ static CODE: Keys = keys! {
     "library": Text, "libx.so", needed;
     /// The name of the function that makes the policy.
     "symbol": Text, "mine", needed;
+};
+
+static DELEGATE: Keys = keys! {
+    /// The receiver: "task.NAME", which executes on the slice from then on, or "scheduler.NAME",
+    /// whose own tasks all do.
+    "to": Text, "scheduler.audio", needed;
+    /// Work that they may execute.
+    "slice": Duration, "1ms", needed;
+    /// Distance at which the slice comes again.
+    "every": Duration, "10ms", needed;
+    /// Its urgency among what the giver orders; needed where that is by fixed priority.
+    "priority": U32, 5;
 };
 
 static FALLBACK: Keys = keys! {

@@ -9,7 +9,7 @@ use super::value::{Out, Table};
 use super::{names, parent_of};
 
 pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
-    let (on, policy) = parent_of(system, task.cpu, task.scheduler);
+    let (on, policy) = parent_of(system, task.cpu, system.care_of(task));
     out.header("task", &task.name);
     out.key("class", task.class.name());
     out.key("on", on);

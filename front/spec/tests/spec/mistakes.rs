@@ -567,6 +567,21 @@ fn change_that_starts_what_is_there() {
 }
 
 #[test]
+fn slices_that_cannot_be() {
+    check("slices-that-cannot-be");
+}
+
+#[test]
+fn slices_that_are_not_there() {
+    check("slices-that-are-not-there");
+}
+
+#[test]
+fn slices_that_change() {
+    check("slices-that-change");
+}
+
+#[test]
 fn change_into_what_means_nothing() {
     check("change-into-what-means-nothing");
 }

@@ -31,6 +31,7 @@ fn family() -> System {
         }),
         trust: Trust::OwnTime,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     });

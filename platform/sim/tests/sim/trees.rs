@@ -20,6 +20,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, supply: Supply, priority: u32) 
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

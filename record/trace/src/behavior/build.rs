@@ -101,6 +101,13 @@ impl Builder {
             self.tree
                 .execute(home, at.since(self.last).as_work(), false);
             self.execute(thread, job, self.last, at);
+            let is_promised = job
+                .and_then(|job| self.behavior.jobs.get(job))
+                .is_some_and(|job| job.demoted.is_none() && job.absolute_deadline != Instant::MAX);
+            if !is_promised {
+                let work = at.since(self.last).as_work();
+                self.tree.execute_in_background(home, work);
+            }
         }
         if let Some(child) = self.deciding.filter(|_| at > self.last) {
             let (node, start) = (child.index(), self.last);

@@ -13,6 +13,8 @@ pub struct NodeRecord {
     pub parent: Option<usize>,
     /// What its subtree executed, its own deciding included.
     pub executed: Work,
+    /// Of that, without a guarantee: aperiodic work, and jobs that went on behind their budgets.
+    pub background: Work,
     /// What it executed deciding, if it decides on its own supply.
     pub deciding: Work,
     /// Answers of it that were believed.
@@ -98,6 +100,15 @@ impl Tree {
         }
         if let Some(node) = self.nodes.get_mut(at).filter(|_| deciding) {
             node.deciding = node.deciding.saturating_add(work);
+        }
+    }
+
+    /// Work without a guarantee has executed at home at `at`.
+    pub(super) fn execute_in_background(&mut self, at: usize, work: Work) {
+        let lineage: Vec<usize> = self.lineage(at).collect();
+        for node in lineage {
+            let node = &mut self.nodes[node];
+            node.background = node.background.saturating_add(work);
         }
     }
 

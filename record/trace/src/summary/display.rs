@@ -231,7 +231,29 @@ fn remarks(t: &TaskReport) -> String {
     remarks
 }
 
+/// A slice of a scheduler's supply in other hands: given, used, background.
+fn write_slice(f: &mut fmt::Formatter<'_>, s: &SchedulerReport, receiver: &str) -> fmt::Result {
+    write!(f, "  slice {} of {}, held by {receiver}: ", s.name, s.on)?;
+    if let (Some(budget), Some(period)) = (s.budget_ns, s.period_ns) {
+        write!(f, "{} in every {}; ", Short(budget), Short(period))?;
+    }
+    let given = Short(s.granted_ns.unwrap_or(0));
+    write!(f, "given {given}, used {}", Short(s.executed_ns))?;
+    let background = Short(s.background_ns.unwrap_or(0));
+    write!(f, ", {background} of that in the background")?;
+    if s.exhausted > 0 {
+        write!(f, ", exhausted {}", Times(s.exhausted))?;
+    }
+    if s.lent_ns > 0 {
+        write!(f, ", lent {}", Short(s.lent_ns))?;
+    }
+    writeln!(f)
+}
+
 fn write_scheduler(f: &mut fmt::Formatter<'_>, s: &SchedulerReport) -> fmt::Result {
+    if let Some(receiver) = &s.receiver {
+        return write_slice(f, s, receiver);
+    }
     write!(f, "  scheduler {} on {}: {}, ", s.name, s.on, s.policy)?;
     match (s.budget_ns, s.period_ns) {
         (Some(budget), Some(period)) => {

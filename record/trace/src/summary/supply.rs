@@ -19,6 +19,9 @@ pub struct SchedulerReport {
     pub cpu: String,
     /// The scheduler above it: the name of a CPU or of a scheduler.
     pub on: String,
+    /// The scheduler that holds it, if it is a slice of the supply of the one above it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub receiver: Option<String>,
     /// How it orders.
     pub policy: &'static str,
     /// `shared`, `slots`, or the kind of its server.
@@ -33,6 +36,9 @@ pub struct SchedulerReport {
     pub granted_ns: Option<u64>,
     /// What its subtree executed, its own deciding included.
     pub executed_ns: u64,
+    /// Of a slice: the background work in that.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub background_ns: Option<u64>,
     /// What it spent on deciding.
     pub deciding_ns: u64,
     /// Answers of it that were believed.
@@ -126,6 +132,7 @@ fn scheduler(
     behavior: &Behavior,
 ) -> SchedulerReport {
     let record = behavior.nodes.get(at).copied().unwrap_or_default();
+    let receiver = node.terms.receiver;
     let (supply, budget, period) = match node.terms.supply {
         Grant::Shared => ("shared", None, None),
         Grant::Slots => ("slots", None, slots::frame(tables, node.parent)),
@@ -147,6 +154,7 @@ fn scheduler(
         name: log.node_name(cpu, at).into(),
         cpu: log.cpus[cpu].name.clone(),
         on: log.node_name(cpu, usize::from(node.parent)).into(),
+        receiver: receiver.map(|at| log.node_name(cpu, at.index()).into()),
         policy: node.policy.name(),
         supply,
         trust: node.terms.trust.name(),
@@ -154,6 +162,7 @@ fn scheduler(
         period_ns: period.map(|period| log.ns(period.ticks())),
         granted_ns: granted.map(|granted| log.ns(granted)),
         executed_ns: log.ns(record.executed.ticks()),
+        background_ns: receiver.map(|_| log.ns(record.background.ticks())),
         deciding_ns: log.ns(record.deciding.ticks()),
         decisions: record.decisions,
         refused: record.refused,

@@ -193,6 +193,7 @@ pub(crate) fn composed() -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     };

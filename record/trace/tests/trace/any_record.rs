@@ -86,13 +86,14 @@ impl Random {
             budget: Work::from_ticks(self.number().max(1)),
             period: Span::from_ticks(self.number().max(1)),
         });
-        let quota = self.small();
+        let (quota, receiver) = (self.small(), self.node());
         NodeTerms {
             supply: self.pick(&[Grant::Shared, Grant::Slots, server]),
             priority: Priority::new(self.small()),
             order: self.small(),
             trust: self.pick(&[Trust::Inline, Trust::OwnTime]),
             quota: self.maybe(quota),
+            receiver: self.maybe(receiver),
         }
     }
 

@@ -234,6 +234,7 @@ impl World {
             },
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
             fallback: None,
             code: None,
         };
@@ -248,6 +249,7 @@ impl World {
             order: u32::MAX,
             trust: Trust::Inline,
             quota: None,
+            receiver: None,
         });
         let now = self.ns();
         let aside = Admission::new(self.root, Machine::default(), Arc::default());

@@ -302,6 +302,7 @@ impl State {
             parent,
             // The core holds it to its quota; here stand others than its threads, too.
             quota: None,
+            receiver: None,
             ..scheduler
         });
         self.branches.push(Branch {

@@ -33,6 +33,7 @@ pub(crate) fn declared(name: &str, priority: u32, (budget, period): (u64, u64)) 
         }),
         trust: Trust::Inline,
         quota: Some(3),
+        receiver: None,
         fallback: None,
         code: None,
     }

@@ -46,6 +46,7 @@ fn scheduler(random: &mut Random, system: &System, cpu: CpuId, supply: Supply) -
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

@@ -30,6 +30,7 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     });

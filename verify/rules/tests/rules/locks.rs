@@ -117,6 +117,7 @@ fn across(kind: ServerKind, at_end: AtBudgetEnd) -> System {
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     };

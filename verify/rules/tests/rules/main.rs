@@ -8,6 +8,7 @@ mod check;
 mod histories;
 mod late;
 mod locks;
+mod slices;
 mod tampering;
 mod trees;
 mod yields;

@@ -182,6 +182,7 @@ fn system(dice: &mut Dice, runtime_locks: bool) -> System {
             supply,
             trust: dice.of(&[Trust::Inline, Trust::Inline, Trust::OwnTime]),
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
+            receiver: None,
             fallback: None,
             code: None,
         });
@@ -232,6 +233,8 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
     let until = dice
         .one_in(2)
         .then(|| now.saturating_add(ticks(dice.below(30))));
+    // Its own draws: those of the others stay what they were.
+    let mut slices = Dice(now.ticks().wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     match dice.below(10) {
         0 => Request::Create {
             home: node,
@@ -249,6 +252,7 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
             order: 20 + dice.small(4),
             trust: dice.of(&[Trust::Inline, Trust::OwnTime]),
             quota: dice.one_in(3).then(|| dice.small(4)),
+            receiver: slices.one_in(3).then(|| any_node(&mut slices)),
         }),
         5 if dice.one_in(2) => Request::Demote(node),
         6 => Request::Block {

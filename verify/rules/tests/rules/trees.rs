@@ -33,6 +33,7 @@ fn scheduler(name: &str, parent: Option<u16>, policy: PolicyKind<Ns>, supply: Su
         supply,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

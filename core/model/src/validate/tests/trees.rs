@@ -24,6 +24,7 @@ pub(super) fn scheduler(name: &str, cpu: u16, parent: Option<u16>) -> Scheduler 
         supply: Supply::Shared,
         trust: Trust::Inline,
         quota: None,
+        receiver: None,
         fallback: None,
         code: None,
     }

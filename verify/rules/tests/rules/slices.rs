@@ -1,0 +1,134 @@
+//! Slices of time in other hands: runs obey the rules, and changed records of them do not.
+
+use std::cell::Cell;
+
+use punctual_kern::{Event, Grant, NodeId, NodeTerms, Request, TraceEvent};
+use punctual_model::{
+    CpuId, Frequency, Instant, Ns, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
+    Supply, System, ThreadId, Trust, Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_rules::{Rule, check};
+use punctual_tables::Tables;
+use punctual_trace::{Log, Record, RecordedEntry, Recorder, Records};
+
+use crate::common::{FIXED, cpu, log_of, periodic};
+
+/// 4 in 10 and 2 in 10, a task in each.
+fn system() -> System {
+    let scheduler = |name: &str, budget: u64| Scheduler {
+        name: name.into(),
+        cpu: CpuId(0),
+        parent: None,
+        policy: FIXED,
+        priority: Priority::new(5),
+        supply: Supply::Server(Server {
+            kind: ServerKind::Deferrable,
+            budget: Work::from_ns(budget),
+            period: Span::<Ns>::from_ns(10),
+        }),
+        trust: Trust::Inline,
+        quota: None,
+        receiver: None,
+        fallback: None,
+        code: None,
+    };
+    let task = |name: &str, home: u16| {
+        let mut task = periodic(name, 0, 1, 0, 1);
+        task.class = punctual_model::Class::Aperiodic;
+        task.scheduler = Some(SchedulerId(home));
+        task
+    };
+    System {
+        cpus: vec![cpu("0", FIXED)],
+        schedulers: vec![scheduler("a", 4), scheduler("b", 2)],
+        tasks: vec![task("one", 0), task("two", 1)],
+        ..System::default()
+    }
+}
+
+/// `a` delegates 3 in 10 to `b`, which binds its task; then `a` takes it back.
+fn history() -> Log {
+    let system = system();
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    tables.cpus[0].capacity.nodes += 1;
+    let mut shard = tables.cpus[0].build(AnyPolicy::new).expect("tables");
+    let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
+    let node = |place| NodeId::new(place, 0);
+    let slice = NodeTerms {
+        supply: Grant::Server(Server {
+            kind: ServerKind::Deferrable,
+            budget: Work::from_ticks(3),
+            period: Span::from_ticks(10),
+        }),
+        priority: Priority::new(7),
+        order: 9,
+        receiver: Some(node(2)),
+        ..NodeTerms::ROOT
+    };
+    let bind = Request::Grant {
+        thread: ThreadId::new(1, 0),
+        to: node(3),
+    };
+    let asked = [
+        (0, node(1), Request::Promote(slice)),
+        (0, node(2), bind),
+        (2, node(1), Request::Demote(node(3))),
+    ];
+    let mut end = Instant::ZERO;
+    for (at, by, request) in asked {
+        end = Instant::from_ticks(at);
+        let entry = RecordedEntry::at(end, Event::Manage { by, request });
+        let decision = shard.handle_entry(&entry.as_entry(), &mut recorder);
+        assert_eq!(decision.refused, None);
+    }
+    log_of(system, tables, recorder, end)
+}
+
+/// The first rule that the history breaks with a change to each of its records.
+fn broken(change: impl Fn(&mut Record)) -> Rule {
+    let mut log = history();
+    let mut all: Vec<Record> = log.cpus[0].records.iter().map(|(_, r)| r).collect();
+    let before = all.clone();
+    all.iter_mut().for_each(change);
+    assert_ne!(all, before, "nothing was changed");
+    log.cpus[0].records = Records::from_iter(all);
+    check(&log).first().expect("noticed").rule
+}
+
+#[test]
+fn slices_are_delegated_bound_and_taken_back_within_the_rules() {
+    assert_eq!(check(&history()), []);
+}
+
+#[test]
+fn a_thread_that_is_bound_elsewhere_when_its_slice_ends_is_noticed() {
+    let moves = Cell::new(0);
+    let rule = broken(|record| {
+        let Record::Trace(TraceEvent::Moved { home, .. }) = record else {
+            return;
+        };
+        // The second time it is on its way home.
+        moves.set(moves.get() + 1);
+        if moves.get() == 2 {
+            *home = NodeId::new(1, 0);
+        }
+    });
+    assert_eq!(rule, Rule::TimeConserved);
+}
+
+#[test]
+fn a_scheduler_that_delegates_more_than_it_has_is_noticed() {
+    let rule = broken(|record| {
+        if let Record::Entry(entry) = record
+            && let Event::Manage {
+                request: Request::Promote(terms),
+                ..
+            } = &mut entry.event
+            && let Grant::Server(server) = &mut terms.supply
+        {
+            server.budget = Work::from_ticks(5);
+        }
+    });
+    assert!(matches!(rule, Rule::PowerRespected | Rule::TimeConserved));
+}
