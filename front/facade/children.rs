@@ -9,7 +9,7 @@ use std::sync::Arc;
 use punctual_child::ChildScheduler;
 use punctual_kern::{Attributes, NodeId, Pick, Policy};
 use punctual_linux::foreign_policy;
-use punctual_model::{Frequency, Instant, System, ThreadId, Trust};
+use punctual_model::{Frequency, Instant, Scheduler, System, ThreadId, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow};
 
@@ -79,14 +79,25 @@ impl ChildPolicies {
         Ok(all)
     }
 
-    /// Whether every entry has a scheduler that decides on its own supply.
+    /// Whether every entry has a scheduler that decides on its own supply, and all code that the
+    /// file names has an entry: nothing else decides in its place.
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         let decides = |name: &&String| {
             let mut schedulers = system.schedulers.iter();
             schedulers.any(|s| s.name == **name && s.trust == Trust::OwnTime)
         };
-        match self.by_name.keys().find(|name| !decides(name)) {
-            Some(name) => Err(Error::NotOwnTime(name.clone())),
+        if let Some(name) = self.by_name.keys().find(|name| !decides(name)) {
+            return Err(Error::NotOwnTime(name.clone()));
+        }
+        let mut schedulers = system.schedulers.iter();
+        let unloaded = |s: &&Scheduler| s.code.is_some() && !self.by_name.contains_key(&s.name);
+        match schedulers.find(unloaded) {
+            Some(scheduler) => Err(Error::PolicyCode {
+                scheduler: scheduler.name.clone(),
+                reason: "the file names it, and the program did not load it: give the options \
+                         `policies: ChildPolicies::of_file(..)`, or a policy of its own"
+                    .into(),
+            }),
             None => Ok(()),
         }
     }
@@ -143,5 +154,43 @@ pub(crate) fn code(
 impl fmt::Debug for ChildPolicies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.by_name.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_model::{CpuId, PolicyCode, PolicyKind, Priority, Supply};
+    use punctual_policy::Fifo;
+
+    use super::*;
+
+    #[test]
+    fn code_that_nobody_loaded_is_refused_and_nothing_decides_in_its_place() {
+        let code = PolicyCode {
+            library: "libx.so".into(),
+            symbol: "mine".into(),
+        };
+        let guest = Scheduler {
+            name: "guest".into(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: PolicyKind::Fifo,
+            priority: Priority::new(1),
+            supply: Supply::Shared,
+            trust: Trust::OwnTime,
+            quota: None,
+            fallback: None,
+            code: Some(code),
+        };
+        let system = System {
+            schedulers: vec![guest],
+            ..System::default()
+        };
+        let refused = ChildPolicies::new().check(&system);
+        let is_named =
+            matches!(&refused, Err(Error::PolicyCode { scheduler, .. }) if scheduler == "guest");
+        assert!(is_named, "{refused:?}");
+        let own = ChildPolicies::new().with("guest", Fifo::new);
+        assert!(own.check(&system).is_ok());
     }
 }

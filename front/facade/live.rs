@@ -378,7 +378,7 @@ fn platform_inputs(
         cpus.push(LinuxInput {
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
-            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
+            shard: cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?,
             sink: match options.record {
                 Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, duration)?,
                 None => recorder((cpu, plan), frequency, duration, 0)?,

@@ -165,7 +165,7 @@ fn inputs(
             true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, duration)?,
             false => recorder((cpu, plan), tables.frequency, duration, 0)?,
         };
-        let shard = cpu.build(AnyPolicy::new).map_err(Error::Config)?;
+        let shard = cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?;
         Ok(CpuInput { shard, sink })
     };
     tables.cpus.iter().zip(plans).map(input).collect()

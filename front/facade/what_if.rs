@@ -181,7 +181,9 @@ fn play(
     let cpus = tables.cpus.iter().zip(&log.cpus);
     for ((cpu, recorded), recording) in cpus.zip(&recordings) {
         inputs.push(CpuInput {
-            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
+            shard: cpu
+                .build_for(&recording.plan, AnyPolicy::new)
+                .map_err(Error::Config)?,
             sink: match changed {
                 // Another policy may switch more often.
                 true => recorder(

@@ -1,8 +1,8 @@
 //! Trees that change while they run: every promise is kept, and wrong rules are found.
 //!
 //! Random systems declare random changes: tasks and schedulers come, go, come again, move, get
-//! other constraints and other servers. Each change is carried out when the analysis says. No job
-//! may be late, and none may take longer than was promised for the whole run.
+//! other constraints, servers and policies. Each change is carried out when the analysis says.
+//! No job may be late, and none may take longer than was promised for the whole run.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
@@ -118,12 +118,23 @@ fn scheduler(dice: &mut Dice, index: u16, below: Option<SchedulerId>) -> Schedul
     }
 }
 
+fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
+    let timeslice = Span::from_ns(1 + dice.below(4));
+    match dice.below(6) {
+        0 | 1 => EDF,
+        2 | 3 => FP,
+        4 => PolicyKind::FixedPriority { preemptive: false },
+        _ if dice.one_in(2) => PolicyKind::Fifo,
+        _ => PolicyKind::RoundRobin { timeslice },
+    }
+}
+
 fn step(dice: &mut Dice, system: &System, stage: &Stage<'_>) -> Option<Step> {
     let id = TaskId(dice.small(system.tasks.len() as u64));
     let node =
         SchedulerId(u16::try_from(dice.below(system.schedulers.len().max(1) as u64)).unwrap());
     let node = system.schedulers.get(node.index()).map(|_| node);
-    Some(match (dice.below(8), stage.task(id)) {
+    Some(match (dice.below(9), stage.task(id)) {
         (0..5, None) => Step::Start(id),
         (0, Some(_)) => Step::Stop(id),
         (1..3, Some(now)) => {
@@ -150,6 +161,8 @@ fn step(dice: &mut Dice, system: &System, stage: &Stage<'_>) -> Option<Step> {
         }
         (3..5, Some(_)) => Step::Move(id, node.filter(|_| dice.one_in(2))),
         (5, _) => Step::Supply(node?, server(dice)),
+        (8, _) if dice.one_in(2) => Step::ReorderCpu(CpuId(0), policy(dice)),
+        (8, _) => Step::Reorder(node?, policy(dice)),
         _ => match stage.scheduler(node?) {
             None => Step::Join(node?),
             Some(_) => Step::Leave(node?),
@@ -271,7 +284,9 @@ fn fly(system: &System, carry: &[Carry], bend: impl Fn(&mut Plan)) -> Watch {
         plans,
     };
     let input = CpuInput {
-        shard: tables.cpus[0].build(AnyPolicy::new).unwrap(),
+        shard: tables.cpus[0]
+            .build_for(&options.plans[0], AnyPolicy::new)
+            .unwrap(),
         sink: Watch::default(),
     };
     let outcome = punctual_sim::run(system, &tables, vec![input], &options, &mut ()).unwrap();
@@ -350,6 +365,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
             "moves",
             "meet",
             "supply",
+            "policies",
         ];
         for word in words {
             let with = transitions.iter().filter(|t| t.ground.contains(word));
@@ -367,7 +383,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
 
 #[test]
 fn a_run_with_changes_obeys_every_rule_and_is_replayed_and_played_again() {
-    let (mut carried, mut supplied) = (0, 0);
+    let (mut carried, mut supplied, mut reordered) = (0, 0, 0);
     for (seed, mut system, transitions) in admitted(90_000, 600) {
         // The library counts in the units of files.
         system.run.duration = Some(LENGTH);
@@ -394,6 +410,12 @@ fn a_run_with_changes_obeys_every_rule_and_is_replayed_and_played_again() {
             .count();
         let of_supply = transitions.iter().filter(|t| t.ground.contains("supply"));
         supplied += of_supply.count();
+        let policies = log.cpus[0].records.iter();
+        let policies = policies.filter(|(_, record)| {
+            use punctual_trace::Record::Trace;
+            matches!(record, Trace(TraceEvent::PolicyReplaced { .. }))
+        });
+        reordered += policies.count();
         // Its changes come at the recorded instants, if not in the same place within them.
         let again = punctual::what_if(&log, &[], &mut |_| true).unwrap().log;
         let again = punctual::judge(&again);
@@ -404,6 +426,7 @@ fn a_run_with_changes_obeys_every_rule_and_is_replayed_and_played_again() {
         assert_eq!(jobs(&again), jobs(&report), "seed {seed}");
     }
     assert!(carried > 100 && supplied > 2, "{carried} {supplied}");
+    assert!(reordered > 10, "policies that were replaced: {reordered}");
 }
 
 /// How many runs go wrong when the plan of admitted systems is spoiled so.
@@ -429,6 +452,18 @@ fn a_change_that_does_not_wait_for_the_idle_cpu_is_found() {
         let soon = |t: &Transition| match t.when {
             When::Never => Carry::Never,
             _ => Carry::Soon,
+        };
+        transitions.iter().map(soon).collect()
+    };
+    assert!(found(hasty, |_| {}) > 0);
+}
+
+#[test]
+fn a_policy_that_does_not_wait_for_the_idle_cpu_is_found() {
+    let hasty = |_: &System, transitions: &[Transition]| {
+        let soon = |t: &Transition| match t.when {
+            When::Idle if t.ground.contains("policies") => Carry::Soon,
+            when => carry(when),
         };
         transitions.iter().map(soon).collect()
     };
@@ -551,8 +586,8 @@ fn a_task_that_a_change_starts_gets_its_arrivals_also_when_the_platform_feeds_th
         };
         let report = report(&late_start(), faults);
         let jobs: Vec<u64> = report.tasks.iter().map(|task| task.jobs).collect();
-        // What arrives in the instant of the change comes before it.
-        assert_eq!(jobs, [80, 79], "jitter {jitter}: {report}");
+        // What arrives at the instant of the change finds it done.
+        assert_eq!(jobs, [80, 80], "jitter {jitter}: {report}");
         assert_eq!(report.verdict(), punctual_trace::RunVerdict::Met);
     }
 }

@@ -21,8 +21,8 @@
 //!    largest (Liu and Layland 1973; Buttazzo, Lipari, Caccamo and Abeni 2002).
 //! 5. *Both fit*: the system is admitted with all old and new tasks and schedulers together. A task
 //!    that moves does so between two of its jobs, each of which one scheduler orders. At zero lag.
-//! 6. Else, and when a server changes, when the CPU is idle: no busy window holds jobs of both
-//!    (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for the
+//! 6. Else, and when a server or a policy changes, when the CPU is idle: no busy window holds jobs
+//!    of both (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for the
 //!    scheduler with that supply alone (`node`).
 //!
 //! # Assumptions
@@ -216,6 +216,10 @@ fn allowed(
     after: &System,
     what: &Difference,
 ) -> Result<(When, String, Bounds), AnalysisError> {
+    if what.reordered {
+        let ground = "two policies in one busy window may delay a job more than either does";
+        return Ok((When::Idle, ground.into(), Vec::new()));
+    }
     if what.supply {
         let ground = "what is below a server counts on one supply through its whole busy window";
         return Ok((When::Idle, ground.into(), Vec::new()));
@@ -297,6 +301,8 @@ struct Difference {
     /// Every task that gets another constraint or moves.
     changed: Vec<String>,
     supply: bool,
+    /// A scheduler, or a CPU's own, orders by another policy.
+    reordered: bool,
     /// Where anything is different.
     cpus: Vec<CpuId>,
     /// The schedulers, by name, that have or had something different in their care; `None`: the
@@ -320,11 +326,13 @@ impl Difference {
             moved: None,
             changed: Vec::new(),
             supply: false,
+            reordered: false,
             cpus: Vec::new(),
             homes: Vec::new(),
         };
         found.compare_tasks(before, after);
         found.compare_schedulers(before, after);
+        found.compare_cpus(before, after);
         found.cpus.sort_unstable();
         found.cpus.dedup();
         found.homes.sort_unstable();
@@ -368,11 +376,26 @@ impl Difference {
         }
     }
 
+    fn compare_cpus(&mut self, before: &System, after: &System) {
+        let cpus = before.cpus.iter().zip(&after.cpus).zip((0..).map(CpuId));
+        for (_, cpu) in cpus.filter(|((old, new), _)| old.policy != new.policy) {
+            self.reordered = true;
+            self.note(after, cpu, None);
+        }
+    }
+
     fn compare_schedulers(&mut self, before: &System, after: &System) {
         for (at, scheduler) in after.schedulers.iter().enumerate() {
             match find(&before.schedulers, at, |s| s.name == scheduler.name) {
                 None => self.joins = true,
                 Some(old) if lives::is_same_scheduler(old, scheduler) => continue,
+                Some(old) if old.policy != scheduler.policy => {
+                    // What is inside changes, and nothing of its supply.
+                    self.reordered = true;
+                    let id = SchedulerId(u16::try_from(at).unwrap_or(u16::MAX));
+                    self.note(after, scheduler.cpu, Some(id));
+                    continue;
+                }
                 Some(_) => self.supply = true,
             }
             self.note(after, scheduler.cpu, scheduler.parent);
@@ -391,7 +414,7 @@ impl Difference {
 
     /// Whether all that was there stays as it was.
     fn only_joins(&self) -> bool {
-        self.changed.is_empty() && !self.leaves && !self.supply
+        self.changed.is_empty() && !self.leaves && !self.supply && !self.reordered
     }
 }
 

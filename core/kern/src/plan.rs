@@ -2,14 +2,20 @@
 //!
 //! A platform asks its plan after each entry ([`Plan::next`]), and enters what it is given, at the
 //! same instant. So the events stand in the record like any other, and a replay needs no plan.
+//!
+//! All of a change happens, or nothing of it. What is fixed before a run has been checked before
+//! it. What only the state at that instant can refuse is asked before the first event
+//! ([`Shard::permits`]), and then that event alone is entered: the core refuses it, and the record
+//! says so. Every later change was judged as one that follows, so a plan ends with a refusal.
 
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_order::Policy;
 
 use crate::Constraint;
-use crate::event::Event;
+use crate::event::{Decision, Event};
+use crate::manage::Request;
 use crate::shard::Shard;
 
 /// The part of one change that concerns one shard.
@@ -63,6 +69,18 @@ impl Plan {
         })
     }
 
+    /// The policies that it asks for, in the order of time.
+    pub fn policies(&self) -> impl Iterator<Item = PolicyKind> {
+        let events = self.steps.iter().flat_map(|step| &step.events);
+        events.filter_map(|event| match event {
+            Event::Manage {
+                request: Request::Replace { policy, .. },
+                ..
+            } => Some(*policy),
+            _ => None,
+        })
+    }
+
     /// The longest relative deadline that it brings.
     pub fn longest_deadline(&self) -> Span {
         let deadlines = self.constraints();
@@ -87,13 +105,22 @@ impl Plan {
     }
 
     /// What to enter now, if anything. To be asked after each entry until it has nothing, with the
-    /// instant of that entry. O(threads of the step) while it waits, else O(1).
+    /// instant of that entry; the platform tells it the decision ([`Plan::hear`]). O(threads of the
+    /// step) while it waits, O(events) with the first event, else O(1).
     #[inline]
     pub fn next<P: Policy>(&mut self, now: Instant, shard: &Shard<P>) -> Option<Event> {
         if self.due().is_none_or(|at| at > now) && !self.waits {
             return None;
         }
         self.take(shard)
+    }
+
+    /// The decision on the event that it gave last: nothing comes after a refused one.
+    #[inline]
+    pub fn hear(&mut self, decision: &Decision) {
+        if decision.refused.is_some() {
+            (self.next, self.waits) = ((self.steps.len(), 0), false);
+        }
     }
 
     #[cold]
@@ -103,6 +130,12 @@ impl Plan {
         self.waits = event > 0 || !step.quiet.iter().all(|&thread| shard.is_quiet(thread));
         if event == 0 && self.waits {
             return None;
+        }
+        let mut refused = step.events.iter().filter(|event| !shard.permits(event));
+        if event == 0
+            && let Some(&refused) = refused.next()
+        {
+            return Some(refused);
         }
         let taken = step.events.get(event).copied();
         self.next = (at, event + 1);

@@ -7,9 +7,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::id::{SchedulerId, TaskId};
+use crate::id::{CpuId, SchedulerId, TaskId};
 use crate::priority::Priority;
-use crate::scheduler::{Scheduler, Server};
+use crate::scheduler::{PolicyKind, Scheduler, Server};
 use crate::task::{Class, Task};
 use crate::time::{Instant, Ns, Span, Work};
 
@@ -31,6 +31,10 @@ pub enum Step {
     Join(SchedulerId),
     /// A scheduler gets another server.
     Supply(SchedulerId, Server<Ns>),
+    /// A scheduler orders by another policy.
+    Reorder(SchedulerId, PolicyKind<Ns>),
+    /// A CPU orders by another policy what stands at the root of its tree.
+    ReorderCpu(CpuId, PolicyKind<Ns>),
     /// A task gets other constraints.
     Constrain(TaskId, Terms),
     /// Another scheduler of its CPU orders the task; `None`: the CPU's own.
@@ -63,6 +67,8 @@ pub enum Subject {
     Task(TaskId),
     /// A scheduler.
     Scheduler(SchedulerId),
+    /// The own scheduler of a CPU.
+    Cpu(CpuId),
 }
 
 /// Why a step means nothing.
@@ -80,7 +86,10 @@ impl Step {
     /// The part that it is about.
     pub fn subject(&self) -> Subject {
         match *self {
-            Step::Join(id) | Step::Supply(id, _) | Step::Leave(id) => Subject::Scheduler(id),
+            Step::Join(id) | Step::Supply(id, _) | Step::Reorder(id, _) | Step::Leave(id) => {
+                Subject::Scheduler(id)
+            }
+            Step::ReorderCpu(id, _) => Subject::Cpu(id),
             Step::Constrain(id, _) | Step::Move(id, _) | Step::Stop(id) | Step::Start(id) => {
                 Subject::Task(id)
             }
@@ -92,19 +101,20 @@ impl Step {
         match self {
             Step::Join(_) => 0,
             Step::Supply(..) => 1,
-            Step::Constrain(..) => 2,
-            Step::Move(..) => 3,
-            Step::Stop(_) => 4,
-            Step::Start(_) => 5,
-            Step::Leave(_) => 6,
+            Step::Reorder(..) | Step::ReorderCpu(..) => 2,
+            Step::Constrain(..) => 3,
+            Step::Move(..) => 4,
+            Step::Stop(_) => 5,
+            Step::Start(_) => 6,
+            Step::Leave(_) => 7,
         }
     }
 }
 
 impl Change {
     /// The places of its steps in the order in which they are done: schedulers come, parents
-    /// first; supply, constraints; tasks move, stop, start; schedulers go, children first.
-    /// `schedulers` are those of the system. O(n log n · depth).
+    /// first; supplies, policies, constraints; tasks move, stop, start; schedulers go, children
+    /// first. `schedulers` are those of the system. O(n log n · depth).
     pub fn in_order(&self, schedulers: &[Scheduler]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_cached_key(|&at| {

@@ -210,6 +210,17 @@ impl<U> PolicyKind<U> {
             PolicyKind::Tdm { .. } => "tdm",
         }
     }
+
+    /// The order in which it hands on what its tasks share.
+    pub(crate) const fn waits_by(&self) -> &'static str {
+        match self {
+            PolicyKind::FixedPriority { .. } => "by priority",
+            PolicyKind::EarliestDeadlineFirst => "by deadline",
+            PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+                "in the order of arrival"
+            }
+        }
+    }
 }
 
 impl PolicyKind<Ns> {

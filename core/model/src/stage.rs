@@ -1,13 +1,15 @@
 //! The parts of a system that are there after some of its changes, and their terms.
 
+mod policy;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::change::{Change, Mistake, Step, Subject, Terms};
-use crate::id::{SchedulerId, TaskId};
+use crate::id::{CpuId, SchedulerId, TaskId};
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
-use crate::system::{Requirement, System};
+use crate::system::{Cpu, Requirement, System};
 use crate::task::{Class, OnOverrun, Task};
 use crate::time::Ns;
 
@@ -18,6 +20,8 @@ pub struct Stage<'a> {
     /// Each as it is now; `None`: it is not there.
     tasks: Vec<Option<Task>>,
     schedulers: Vec<Option<Scheduler>>,
+    /// Each with its policy of now.
+    cpus: Vec<Cpu>,
     /// Of each task: its home, also while it is not there, when it counts in quotas all the same.
     homes: Vec<Option<SchedulerId>>,
     /// Of each task: whether it has been there, and so may have left a job behind.
@@ -34,6 +38,7 @@ impl<'a> Stage<'a> {
             declared: system,
             tasks: system.tasks.iter().cloned().map(Some).collect(),
             schedulers: system.schedulers.iter().cloned().map(Some).collect(),
+            cpus: system.cpus.clone(),
             homes: Vec::new(),
             came: Vec::new(),
             joined: alloc::vec![0; system.schedulers.len()],
@@ -133,6 +138,7 @@ impl<'a> Stage<'a> {
         }
         let requirements = declared.requirements.iter();
         System {
+            cpus: self.cpus.clone(),
             schedulers,
             tasks,
             free_phases: declared.free_phases || self.changed,
@@ -147,7 +153,7 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// Every step that means nothing; the stage is not to be used then.
     pub fn apply(&mut self, change: &Change) -> Result<(), Vec<Mistake>> {
-        let mut mistakes = Vec::new();
+        let mut mistakes: Vec<Mistake> = self.too_many(change).into_iter().collect();
         let mut known: Vec<Subject> = Vec::new();
         self.changed = true;
         for at in change.in_order(&self.declared.schedulers) {
@@ -185,6 +191,7 @@ impl<'a> Stage<'a> {
                 "scheduler",
                 self.declared.schedulers.get(id.index()).map(|s| &s.name),
             ),
+            Subject::Cpu(id) => ("CPU", self.declared.cpus.get(id.index()).map(|c| &c.name)),
         };
         format!("{kind} `{}`", name.map_or("", |name| name.as_str()))
     }
@@ -196,6 +203,7 @@ impl<'a> Stage<'a> {
         let is_there = match step.subject() {
             Subject::Task(id) => self.task(id).is_some(),
             Subject::Scheduler(id) => self.scheduler(id).is_some(),
+            Subject::Cpu(_) => true,
         };
         if comes && is_there {
             return mistake(
@@ -213,6 +221,8 @@ impl<'a> Stage<'a> {
             Step::Join(id) => self.join(*id, &name),
             Step::Leave(id) => self.leave(*id, &name),
             Step::Supply(id, server) => self.supply(*id, *server, &name),
+            Step::Reorder(id, policy) => self.reorder(*id, *policy, &name),
+            Step::ReorderCpu(id, policy) => self.reorder_cpu(*id, *policy, &name),
             Step::Constrain(id, terms) => self.constrain(*id, terms, &name),
             Step::Move(id, to) => self.move_to(*id, *to, &name),
             Step::Stop(id) => {
@@ -244,6 +254,8 @@ impl<'a> Stage<'a> {
                     "name a declared scheduler",
                 );
             }
+            Subject::Cpu(CpuId(cpu)) if usize::from(cpu) < self.cpus.len() => return Ok(()),
+            Subject::Cpu(_) => return mistake("there is no such CPU".into(), "name a listed CPU"),
         };
         let Some(task) = system.tasks.get(id.index()) else {
             return mistake("there is no such task".into(), "name a declared task");
@@ -429,23 +441,15 @@ impl<'a> Stage<'a> {
             return Ok(());
         };
         let class = task.class;
-        if matches!(class, Class::Once { .. }) {
+        let again = match class {
+            Class::Once { .. } => Some("arrives once: with other terms it would arrive again"),
+            Class::Aperiodic => Some("never ends: with other terms its work would begin anew"),
+            Class::Periodic { .. } | Class::Sporadic { .. } | Class::Reservation { .. } => None,
+        };
+        if let Some(again) = again {
             return mistake(
-                format!("{name} arrives once: with other terms it would arrive again"),
+                format!("{name} {again}"),
                 "stop it, and start another task on those terms",
-            );
-        }
-        if !matches!(
-            class,
-            Class::Periodic { .. } | Class::Sporadic { .. } | Class::Reservation { .. }
-        ) && (terms.separation, terms.budget, terms.relative_deadline) != (None, None, None)
-        {
-            return mistake(
-                format!(
-                    "{name} is {}: it has no period, budget or deadline to change",
-                    class.name()
-                ),
-                "change its priority, or stop it",
             );
         }
         if terms.relative_deadline.is_some() && matches!(class, Class::Reservation { .. }) {
@@ -470,7 +474,6 @@ impl<'a> Stage<'a> {
         let policy = |cpu, home: Option<SchedulerId>| match home {
             Some(home) => self.scheduler(home).map(|s| (s.cpu, s.policy)),
             None => self
-                .declared
                 .cpus
                 .get(usize::from(cpu))
                 .map(|c| (crate::CpuId(cpu), c.policy)),

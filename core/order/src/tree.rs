@@ -48,7 +48,7 @@ use crate::node::NodeId;
 use crate::policy::{Attributes, Policy};
 use crate::refusal::Refusal;
 use node::{NONE, Node};
-use replace::{Change, Replacing, Shelf};
+use replace::{Change, Replacing, Shelf, Stock};
 use section::{Overrun, Parked};
 
 pub use build::{Grant, NodeTerms, SlotTerms};
@@ -83,6 +83,7 @@ pub struct Tree<P> {
     is_flat: bool,
     /// By place: the policy that may replace that of a node, or that did.
     shelves: Box<[Shelf<P>]>,
+    stock: Stock<P>,
     /// The nodes whose order is being built anew (each at most once), the first one first.
     replacing: Vec<Replacing>,
     /// Places of the table that no scheduler has.

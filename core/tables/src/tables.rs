@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use nodes::Trees;
 use punctual_kern::{
-    Capacity, ConfigError, Constraint, Edge, NodeId, Policy, Refusal, ResourceTerms, Shard,
+    Capacity, ConfigError, Constraint, Edge, NodeId, Plan, Policy, Refusal, ResourceTerms, Shard,
     SlotTerms, Source, Tree, UseTerms, WaitOrder,
 };
 use punctual_model::{
@@ -306,6 +306,22 @@ impl CpuTables {
 }
 
 impl CpuTables {
+    /// The shard of a run with this plan: [`CpuTables::build`], with the policies that the plan
+    /// asks for in stock.
+    ///
+    /// # Errors
+    /// As [`CpuTables::build`].
+    pub fn build_for<P: Policy>(
+        &self,
+        plan: &Plan,
+        policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
+    ) -> Result<Shard<P>, ConfigError> {
+        let mut shard = self.build(&policy)?;
+        let made = |kind| (kind, policy(kind, self.capacity.entities(), &[]));
+        shard.stock(plan.policies().map(made));
+        Ok(shard)
+    }
+
     /// Makes room for threads that are created and schedulers that are promoted while it runs.
     pub fn make_room(&mut self, threads: usize, nodes: u16) {
         let before = small(self.capacity.threads);

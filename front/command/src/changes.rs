@@ -2,24 +2,87 @@
 
 use std::fmt::Write as _;
 
-use punctual_analysis::{Transition, When};
+use punctual_analysis::{Transition, Verdict, When};
 use punctual_model::{Change, System, readable};
 
-use crate::verdict_json::of_refusal;
-use crate::verdict_text::refusal_text;
+use crate::input;
+use crate::verdict_json::{self, of_refusal};
+use crate::verdict_text::{self, refusal_text};
+use punctual_terminal::ending::Failure;
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
+use punctual_terminal::output;
 use punctual_terminal::table::Table;
 
-/// The names of the changes that are refused.
-pub(crate) fn refused<'a>(system: &'a System, transitions: &[Transition]) -> Vec<&'a str> {
-    let both = system.changes.iter().zip(transitions);
-    let refused = both.filter(|(_, transition)| transition.when == When::Never);
-    refused.map(|(change, _)| change.name.as_str()).collect()
+/// The verdict on a file: on its system at the start, and on the changes that it declares.
+pub(crate) struct Judged {
+    declared: System,
+    /// The system at the start.
+    pub(crate) system: System,
+    pub(crate) verdict: Verdict,
+    pub(crate) transitions: Vec<Transition>,
+}
+
+impl Judged {
+    pub(crate) fn new(declared: System) -> Result<Judged, Failure> {
+        let system = punctual::at_start(&declared);
+        let verdict = input::admit(&system)?;
+        let transitions = punctual_analysis::admit_changes(&declared).map_err(input::no_verdict)?;
+        Ok(Judged {
+            declared,
+            system,
+            verdict,
+            transitions,
+        })
+    }
+
+    /// Its changes, each with its transition.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&Change, &Transition)> {
+        self.declared.changes.iter().zip(&self.transitions)
+    }
+
+    /// The names of the changes that are refused.
+    fn refused(&self) -> Vec<&str> {
+        let refused = self.changes().filter(|(_, t)| t.when == When::Never);
+        refused.map(|(change, _)| change.name.as_str()).collect()
+    }
+
+    /// Whether all of it is.
+    pub(crate) fn admitted(&self) -> bool {
+        self.verdict.admitted && self.refused().is_empty()
+    }
+
+    /// The answer in one line.
+    pub(crate) fn headline(&self, coloured: bool) -> String {
+        verdict_text::headline(&self.system, &self.verdict, &self.refused(), coloured)
+    }
+
+    pub(crate) fn json(&self) -> Json {
+        let whole = Verdict {
+            admitted: self.admitted(),
+            ..self.verdict.clone()
+        };
+        let changes = json(&self.declared, &self.transitions);
+        verdict_json::json(&self.system, &whole).with("changes", changes)
+    }
+
+    /// Prints it in words: the answer alone, or all of it.
+    pub(crate) fn print(&self, quiet: bool) -> Result<(), Failure> {
+        let coloured = output::colour_stdout();
+        output::print(self.headline(coloured))?;
+        if quiet {
+            return Ok(());
+        }
+        output::print(verdict_text::body(&self.system, &self.verdict, coloured))?;
+        match render(&self.declared, &self.transitions, coloured) {
+            text if text.is_empty() => Ok(()),
+            text => output::print(text),
+        }
+    }
 }
 
 /// From when on each change keeps every promise, why, and what refuses it.
-pub(crate) fn json(system: &System, transitions: &[Transition]) -> Option<Json> {
+fn json(system: &System, transitions: &[Transition]) -> Option<Json> {
     let both = system.changes.iter().zip(transitions);
     let of_change = |(change, transition): (&Change, &Transition)| {
         object! {
@@ -38,7 +101,7 @@ pub(crate) fn json(system: &System, transitions: &[Transition]) -> Option<Json> 
 }
 
 /// The same in words.
-pub(crate) fn render(system: &System, transitions: &[Transition], coloured: bool) -> String {
+fn render(system: &System, transitions: &[Transition], coloured: bool) -> String {
     let mut text = String::new();
     if system.changes.is_empty() {
         return text;
@@ -65,7 +128,7 @@ pub(crate) fn render(system: &System, transitions: &[Transition], coloured: bool
 }
 
 /// What it waits for once its time has come.
-fn words(transition: &Transition) -> String {
+pub(crate) fn words(transition: &Transition) -> String {
     match (transition.when, &transition.idle) {
         (When::AtOnce, _) => "at once".into(),
         (When::ZeroLag, _) => "at zero lag".into(),

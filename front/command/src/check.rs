@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
-use crate::verdict_json;
-use crate::{certify, changes, hyperperiod_text, input, suggest, verdict_text};
+use crate::changes::Judged;
+use crate::{certify, hyperperiod_text, input, suggest};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -71,41 +71,20 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if let Some(wanted) = args.suggest {
         return suggest::execute(&system, wanted, args.json);
     }
-    let declared = system;
-    let system = punctual::at_start(&declared);
-    let verdict = input::admit(&system)?;
-    let transitions = punctual_analysis::admit_changes(&declared).map_err(input::no_verdict)?;
-    let refused = changes::refused(&declared, &transitions);
-    let admitted = verdict.admitted && refused.is_empty();
+    let judged = Judged::new(system)?;
     if let Some(path) = &args.certificate {
-        write_certificate(&system, &verdict, path, &args.file)?;
+        write_certificate(&judged.system, &judged.verdict, path, &args.file)?;
     }
     if args.simulate {
-        hyperperiod_text::print(&system, &verdict, args.json)?;
+        hyperperiod_text::print(&judged.system, &judged.verdict, args.json)?;
     } else if args.json {
         let origin = given.map(|given| given.origin);
         let origin = origin.map(|origin| origin.json());
-        let changes = changes::json(&declared, &transitions);
-        let whole = Verdict {
-            admitted,
-            ..verdict.clone()
-        };
-        let json = verdict_json::json(&system, &whole);
-        output::print_json(&json.with("changes", changes).with("platform", origin))?;
+        output::print_json(&judged.json().with("platform", origin))?;
     } else {
-        let coloured = output::colour_stdout();
-        output::print(verdict_text::headline(
-            &system, &verdict, &refused, coloured,
-        ))?;
-        if !args.quiet {
-            output::print(verdict_text::body(&system, &verdict, coloured))?;
-            let text = changes::render(&declared, &transitions, coloured);
-            if !text.is_empty() {
-                output::print(text)?;
-            }
-        }
+        judged.print(args.quiet)?;
     }
-    Ok(Ending::of(admitted))
+    Ok(Ending::of(judged.admitted()))
 }
 
 /// Suggestions, simulations of a hyperperiod and certificates speak of one system.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use punctual_trace::Log;
 
+use crate::changes::Judged;
 use crate::export::{self, Format};
-use crate::{input, logfile, outcome, verdict_page, verdict_text};
+use crate::{input, logfile, outcome, verdict_page};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
@@ -88,21 +89,20 @@ fn report_log(args: &Args, log: &Log) -> Ended {
 
 fn report_verdict(args: &Args) -> Ended {
     let description = input::load(&args.file)?;
-    let system = &description.system;
-    let system = &punctual::at_start(system);
-    let verdict = input::admit(system)?;
-    let page = || verdict_page::page(description.origin(), system, &verdict);
+    let judged = Judged::new(description.system.clone())?;
+    let page = || verdict_page::page(description.origin(), &judged);
     let kept = args.out.as_ref().map_or(Ok(()), |path| {
         PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))
     });
-    if args.json || args.out.is_some() || is_terminal() {
-        let quiet = args.quiet && args.out.is_some();
-        verdict_text::print(system, &verdict, args.json, quiet)?;
+    if args.json {
+        output::print_json(&judged.json())?;
+    } else if args.out.is_some() || is_terminal() {
+        judged.print(args.quiet && args.out.is_some())?;
     } else {
         output::print(page())?;
     }
     kept.map_err(Failure::beside_result)?;
-    Ok(Ending::of(verdict.admitted))
+    Ok(Ending::of(judged.admitted()))
 }
 
 fn is_terminal() -> bool {

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use punctual_analysis::{CpuVerdict, Refusal, SchedulerVerdict, TaskVerdict, Verdict};
-use punctual_model::{Requirement, Span, System};
+use punctual_analysis::{CpuVerdict, Refusal, SchedulerVerdict, TaskVerdict, Transition, Verdict};
+use punctual_model::{Change, Requirement, Span, System, readable};
 use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
+use crate::changes::{Judged, words};
 use crate::verdict_json::{cpu_name, home};
 use crate::verdict_text::{self, percent, span};
 
@@ -14,12 +15,13 @@ const MAX_LINES: usize = 400;
 /// Most characters of an explanation.
 const MAX_EXPLANATION: usize = 600;
 
-/// The page of `verdict` on the system of `origin`.
-pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
+/// The page of the verdict on the file of `origin`.
+pub(crate) fn page(origin: &str, judged: &Judged) -> String {
+    let (system, verdict) = (&judged.system, &judged.verdict);
     let mut out = String::new();
-    let headline = verdict_text::headline(system, verdict, &[], false);
-    let headline = headline.split_once(": ").map_or("", |(_, rest)| rest);
-    html::begin(&mut out, origin, (verdict.word(), headline));
+    let headline = judged.headline(false);
+    let (word, headline) = headline.split_once(": ").unwrap_or_default();
+    html::begin(&mut out, origin, (word, headline));
     let highest = verdict.cpus.iter().map(|cpu| cpu.utilization_ppm).max();
     let late = verdict.tasks.iter().filter(|task| is_late(system, task));
     html::facts(
@@ -29,7 +31,8 @@ pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
             (late.count().to_string(), "tasks that can be late"),
         ],
     );
-    refusals(&mut out, system, &verdict.refusals);
+    refusals(&mut out, "Refused", system, &verdict.refusals);
+    changes(&mut out, judged);
     tasks(&mut out, system, verdict);
     if !system.requirements.is_empty() {
         html::section(&mut out, "Required", "");
@@ -57,7 +60,7 @@ fn lines(out: &mut String, text: &str) {
 }
 
 /// Why the system is refused, with witnesses and ways out.
-fn refusals(out: &mut String, system: &System, refusals: &[Refusal]) {
+fn refusals(out: &mut String, title: &str, system: &System, refusals: &[Refusal]) {
     if refusals.is_empty() {
         return;
     }
@@ -70,7 +73,7 @@ fn refusals(out: &mut String, system: &System, refusals: &[Refusal]) {
         .collect();
     html::section(
         out,
-        "Refused",
+        title,
         "Each reason, the situation that shows it, and what would mend it.",
     );
     let columns: &[Column<(&Refusal, String)>] = &[
@@ -89,6 +92,40 @@ fn refusals(out: &mut String, system: &System, refusals: &[Refusal]) {
     ];
     table(out, columns, (&rows, MAX_LINES, "reasons"), no_class);
     out.push_str("</section>\n");
+}
+
+/// From when on each change keeps every promise, or why it is refused.
+fn changes(out: &mut String, judged: &Judged) {
+    let rows: Vec<(&Change, &Transition)> = judged.changes().collect();
+    if rows.is_empty() {
+        return;
+    }
+    html::section(
+        out,
+        "Changes",
+        "What happens while it runs, and from when on every promise is kept.",
+    );
+    let columns: &[Column<(&Change, &Transition)>] = &[
+        ("change", "name", |(change, _)| text(&change.name, 60)),
+        ("at", "n", |(change, _)| {
+            readable(change.at.as_ns()).to_string()
+        }),
+        ("when", "", |(_, change)| words(change)),
+        ("ground", "detail", |(_, change)| {
+            text(&change.ground, MAX_EXPLANATION)
+        }),
+    ];
+    table(out, columns, (&rows, MAX_LINES, "changes"), no_class);
+    out.push_str("</section>\n");
+    for (change, transition) in rows {
+        let title = format!("Refused: change {}", Escaped(&change.name));
+        refusals(
+            out,
+            &title,
+            &transition.system,
+            &transition.verdict.refusals,
+        );
+    }
 }
 
 /// A task, the name of its home, the longest response that is allowed in nanoseconds, and whether

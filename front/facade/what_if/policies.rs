@@ -1,9 +1,9 @@
 //! Which policy where, instead of those of the run.
 
-use punctual_kern::{Grant, WaitOrder};
+use punctual_kern::{Grant, TraceEvent, WaitOrder};
 use punctual_model::{Ns, PolicyKind, Protocol};
 use punctual_tables::{CpuTables, Tables};
-use punctual_trace::Log;
+use punctual_trace::{Log, Record};
 
 use super::WhatIfError;
 
@@ -30,6 +30,9 @@ pub(super) fn change(
                 on: log.node_name(cpu, place).into(),
                 why,
             };
+            if is_replaced(log, cpu, place) {
+                return Err(unsuitable("its policy is replaced while it runs".into()));
+            }
             let target = &mut tables.cpus[cpu];
             check(log, target, (cpu, place), policy).map_err(unsuitable)?;
             set(target, place, policy);
@@ -60,6 +63,15 @@ fn places(log: &Log, name: Option<&str>) -> Result<Vec<(usize, usize)>, WhatIfEr
         });
     }
     Ok(found)
+}
+
+/// Whether the run gave the scheduler at this place another policy.
+fn is_replaced(log: &Log, cpu: usize, place: usize) -> bool {
+    let mut records = log.cpus[cpu].records.iter();
+    records.any(|(_, record)| match record {
+        Record::Trace(TraceEvent::PolicyReplaced { node, .. }) => node.index() == place,
+        _ => false,
+    })
 }
 
 fn policy_at(tables: &CpuTables, place: usize) -> PolicyKind {

@@ -21,7 +21,7 @@ use crate::nearest::nearest;
 use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
-use change::lower_changes;
+use change::{Parts, lower_changes};
 use delegate::lower_delegations;
 pub(crate) use machine::lower_machine;
 use parent::Parents;
@@ -83,13 +83,14 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     lower_delegations(&mut schedulers, &mut tasks, &names, &mut places, report);
     let machine = lower_machine(&mut places);
     let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
-    let changes = lower_changes(
-        file.take_named("change"),
-        &names,
-        &tasks,
-        &mut places,
-        report,
-    );
+    let parts = Parts {
+        names: &names,
+        tasks: &tasks,
+        schedulers: &schedulers,
+        places: &places,
+    };
+    let (changes, change_places) = lower_changes(file.take_named("change"), &parts, report);
+    places.changes = change_places;
     let run = RunOptions {
         duration: places.run.span("for"),
         seed: places.run.integer("seed"),

@@ -14,7 +14,7 @@ use punctual_model::{
 };
 
 use crate::platform::Platform;
-use change::write_change;
+use change::{brings_priorities, write_change};
 use task::write_task;
 use value::{Out, Table, Toml};
 
@@ -111,7 +111,8 @@ fn write_scheduler(system: &System, (id, scheduler): (SchedulerId, &Scheduler), 
     out.key("on", on);
     write_policy(&scheduler.policy, out);
     let priority = scheduler.priority.number();
-    if priority != 0 || matches!(above, Some(PolicyKind::FixedPriority { .. })) {
+    let by_priority = matches!(above, Some(PolicyKind::FixedPriority { .. }));
+    if priority != 0 || by_priority || brings_priorities(system) {
         out.key("priority", priority);
     }
     match &scheduler.supply {

@@ -303,8 +303,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             self.enter(now, Event::Remote(message));
             return None;
         }
+        // What arrives at the instant of a change finds it done.
+        let changes = self.plan.due().is_some_and(|due| due <= now);
         if let Some(&Reverse((release, _, feed, arrival))) = self.arrivals.peek()
             && release <= now
+            && !changes
         {
             let _ = self.arrivals.pop();
             let thread = ThreadId::new(self.feeds[feed].thread, 0);
@@ -384,14 +387,15 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     /// One entry of the scheduler, and those of changes whose time it is.
     pub(crate) fn enter(&mut self, now: Instant, event: Event) {
-        self.enter_once(now, event);
+        let _ = self.enter_once(now, event);
         while let Some(event) = self.plan.next(now, &self.shard) {
-            self.enter_once(now, event);
+            let decision = self.enter_once(now, event);
+            self.plan.hear(&decision);
         }
     }
 
     /// One entry of the scheduler, and what follows from its decision.
-    fn enter_once(&mut self, now: Instant, event: Event) {
+    fn enter_once(&mut self, now: Instant, event: Event) -> Decision {
         self.save_progress(now);
         let missing = core::mem::take(&mut self.unreported);
         for (_, span) in missing.by_cause() {
@@ -406,6 +410,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             self.children[child].hear(decision.refused.is_some());
         }
         self.follow(now, decision);
+        decision
     }
 
     /// Keeps how far the running body or child is.

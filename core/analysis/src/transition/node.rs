@@ -29,7 +29,14 @@ pub(super) fn to_be_idle(past: &[System], after: &System, what: &Difference) -> 
         let scheduler = &system.schedulers[id.index()];
         let same = |system: &System| {
             let place = named(system, &scheduler.name);
-            place.is_some_and(|at| is_same_scheduler(&system.schedulers[at.index()], scheduler))
+            // A policy orders what is inside, and nothing that was inside counts any more.
+            place.is_some_and(|at| {
+                let other = Scheduler {
+                    policy: scheduler.policy,
+                    ..system.schedulers[at.index()].clone()
+                };
+                is_same_scheduler(&other, scheduler)
+            })
         };
         // In each system that has it, every home is the scheduler or below it.
         let around = |system: &System| {

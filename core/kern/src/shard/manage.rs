@@ -4,6 +4,7 @@ use punctual_model::{Instant, ThreadId};
 use punctual_order::{Attributes, Band, ChildPick, NodeId, Policy, Refusal};
 
 use super::Shard;
+use crate::event::Event;
 use crate::manage::Request;
 use crate::thread::State;
 use crate::timeline::Timer;
@@ -46,7 +47,8 @@ impl<P: Policy> Shard<P> {
                 sink.trace(self.now, TraceEvent::Lent { from: by, to, work });
             }
             Request::Supply { node, supply } => {
-                self.tree.supply(by, node, &supply)?;
+                self.tree.permit_supply(by, node, &supply)?;
+                self.tree.supply(node, &supply);
                 sink.trace(self.now, TraceEvent::Supplied { node });
             }
             Request::Demote(node) => {
@@ -75,6 +77,24 @@ impl<P: Policy> Shard<P> {
             }
         }
         Ok(())
+    }
+
+    /// Whether nothing in the state of now refuses an event of a plan: the scheduler that is to get
+    /// another server or policy may have work, or another policy under way. One that does not exist
+    /// yet has neither.
+    pub(crate) fn permits(&self, event: &Event) -> bool {
+        let Event::Manage { by, request } = event else {
+            return true;
+        };
+        let permitted = match *request {
+            Request::Supply { node, supply } => self.tree.permit_supply(*by, node, &supply),
+            Request::Replace { node, policy } => self
+                .tree
+                .permit_replace(*by, node, policy)
+                .and_then(|()| self.permit_order(node, policy)),
+            _ => Ok(()),
+        };
+        permitted.is_ok() || matches!(permitted, Err(Refusal::NoSuchNode(_)))
     }
 
     /// A thread that shares resources within its scheduler stays there.

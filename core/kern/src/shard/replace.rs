@@ -41,6 +41,13 @@ impl<P: Policy> Shard<P> {
         self.tree.shelve(node, policy)
     }
 
+    /// Puts policies in stock before a run, each with room for [`crate::Capacity::entities`] and
+    /// nothing to order, by the order that they keep: [`crate::Request::Replace`] takes one where
+    /// nothing was put beside the scheduler.
+    pub fn stock(&mut self, policies: impl IntoIterator<Item = (PolicyKind, P)>) {
+        self.tree.stock(policies);
+    }
+
     /// Takes away what stands beside a scheduler, unless it is about to decide: a policy that was
     /// not asked for or was refused, or the one that was replaced.
     pub fn unshelve(&mut self, node: NodeId) -> Option<P> {

@@ -15,6 +15,7 @@ mod lock_trees;
 mod locks;
 mod manage;
 mod own_time;
+mod plans;
 mod replace;
 mod same_as_one_policy;
 mod slices;

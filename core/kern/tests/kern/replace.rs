@@ -377,3 +377,28 @@ fn turns_begin_anew() {
     let next = grove.at(5, Event::Tick);
     assert_eq!(next.next, Next::Thread(id(1)));
 }
+
+#[test]
+fn a_policy_in_stock_is_taken_by_the_order_that_it_keeps_and_by_whoever_asks_first() {
+    let mut grove = two();
+    let entities = grove.shard.tree().capacity().entities();
+    let made = |kind| (kind, AnyPolicy::new(kind, entities, &[]));
+    grove.shard.stock([TURNS, EDF, FIXED].map(made));
+    let ask = |policy| Event::Manage {
+        by: NodeId::ROOT,
+        request: Request::Replace {
+            node: node(1),
+            policy,
+        },
+    };
+    let mut now = 0;
+    let mut asked = |policy| {
+        now += 5;
+        grove.at(now, ask(policy))
+    };
+    assert_eq!(asked(EDF).next, Next::Thread(id(1)));
+    assert_eq!(asked(FIXED).next, Next::Thread(id(0)));
+    let none_left = Some(Refusal::NothingShelved(node(1)));
+    assert_eq!(asked(EDF).refused, none_left);
+    assert_eq!(asked(TURNS).refused, None);
+}

@@ -60,6 +60,7 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
         let fault = match part {
             Subject::Task(id) => Fault::Task(id, "on"),
             Subject::Scheduler(id) => Fault::Scheduler(id, "on"),
+            Subject::Cpu(id) => Fault::Cpu(id, "policy"),
         };
         return errors.add(fault, message, help);
     }

@@ -125,13 +125,13 @@ impl Checker<'_, '_> {
                 "write `fallback = { policy = \"fixed-priority\", after = 3 }`",
             );
         } else if let Some(shared) = shared {
-            self.check_order(waits_by(fallback.policy), shared);
+            self.check_order(fallback.policy.waits_by(), shared);
         }
     }
 
     /// A resource of tasks is handed on in the order of the policy, settled before the run.
     fn check_order(&mut self, then: &str, shared: ResourceId) {
-        let now = waits_by(self.scheduler.policy);
+        let now = self.scheduler.policy.waits_by();
         if now == then {
             return;
         }
@@ -210,17 +210,6 @@ impl Checker<'_, '_> {
                  \"10ms\" }`",
             ),
             (Some(_), Supply::Shared | Supply::Server(_)) => {}
-        }
-    }
-}
-
-/// The order in which a policy hands on what its tasks share.
-fn waits_by(policy: PolicyKind<Ns>) -> &'static str {
-    match policy {
-        PolicyKind::FixedPriority { .. } => "by priority",
-        PolicyKind::EarliestDeadlineFirst => "by deadline",
-        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-            "in the order of arrival"
         }
     }
 }

@@ -7,7 +7,7 @@ use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
 use super::book::Book;
 use super::node::{Borrowed, Ended, NONE, Node, ROOT, Supply};
-use super::replace::{Change, Shelf};
+use super::replace::{Change, Shelf, Stock};
 use super::{Place, Tree};
 use crate::background::Background;
 use crate::capacity::Capacity;
@@ -86,6 +86,7 @@ impl<P: Policy> Tree<P> {
             nodes: Vec::with_capacity(nodes),
             is_flat: capacity.nodes == 0,
             shelves: (0..nodes).map(|_| Shelf::default()).collect(),
+            stock: Stock::default(),
             replacing: Vec::with_capacity(nodes),
             places: vec![NOWHERE; capacity.threads].into_boxed_slice(),
             free: Vec::with_capacity(nodes),

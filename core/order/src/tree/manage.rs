@@ -143,12 +143,12 @@ impl<P: Policy> Tree<P> {
         u16::try_from(at).ok()
     }
 
-    /// Gives a scheduler below `by` another server, as if that had slept so far. O(depth).
+    /// Whether `by` may give a scheduler below it another server. O(depth).
     ///
     /// # Errors
     /// Not below `by`, no server, terms without a meaning, or something in its subtree is ready or
-    /// waits for a budget; nothing has changed then.
-    pub fn supply(&mut self, by: NodeId, node: NodeId, supply: &Grant) -> Result<(), Refusal> {
+    /// waits for a budget.
+    pub fn permit_supply(&self, by: NodeId, node: NodeId, supply: &Grant) -> Result<(), Refusal> {
         let (by, at) = (self.node(by)?, self.node(node)?);
         if at == by || !self.is_below(at, by) {
             return Err(Refusal::NotItsChild(node));
@@ -164,7 +164,14 @@ impl<P: Policy> Tree<P> {
         if of.ready > 0 || of.parked > 0 || of.queued {
             return Err(Refusal::NotIdle(node));
         }
-        self.permit_resupply(at, server)?;
+        self.permit_resupply(at, server)
+    }
+
+    /// Gives a scheduler another server, as if that had slept so far, as has been permitted.
+    pub fn supply(&mut self, node: NodeId, supply: &Grant) {
+        let (Ok(at), Grant::Server(server)) = (self.node(node), supply) else {
+            return;
+        };
         let of = &mut self.nodes[usize::from(at)];
         of.granted = Some(*server);
         let server = AnyServer::new(server);
@@ -174,7 +181,6 @@ impl<P: Policy> Tree<P> {
         of.book.forgoes(of.borrowed.left);
         of.borrowed = Borrowed::default();
         self.arm(at);
-        Ok(())
     }
 
     /// Whether every node from `at` up to (but not) `end` may have one thread more.

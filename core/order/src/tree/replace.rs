@@ -9,8 +9,11 @@
 //!
 //! So exactly one policy decides at each instant, and nobody who is ready waits for the change. The
 //! new policy begins as if all had become ready at once, in the order of their places: nobody has
-//! begun to execute under it, and nobody has yielded. The same way leads from a scheduler that
+//! begun to execute under it, and nobody has yielded. What is known before a run stands in stock
+//! instead of on a shelf, by the order that it keeps, for any scheduler. The same way leads from a scheduler that
 //! decides on its own supply back to the policy of its node.
+
+use alloc::vec::Vec;
 
 use punctual_model::{Instant, PolicyKind, Span, ThreadId, Trust};
 
@@ -25,6 +28,34 @@ pub(super) struct Shelf<P> {
     is_new: bool,
     /// What becomes of a node that decides on its own supply and does not.
     fallback: Option<Fallback>,
+}
+
+/// Policies that were made before a run for what will be asked for, by the order that they keep,
+/// and room for those whose places they take.
+#[derive(Debug)]
+pub(super) struct Stock<P> {
+    new: Vec<(PolicyKind, P)>,
+    old: Vec<P>,
+}
+
+impl<P> Default for Stock<P> {
+    fn default() -> Self {
+        Stock {
+            new: Vec::new(),
+            old: Vec::new(),
+        }
+    }
+}
+
+impl<P> Stock<P> {
+    fn has(&self, policy: PolicyKind) -> bool {
+        self.new.iter().any(|(kind, _)| *kind == policy)
+    }
+
+    fn take(&mut self, policy: PolicyKind) -> Option<P> {
+        let at = self.new.iter().position(|(kind, _)| *kind == policy)?;
+        Some(self.new.swap_remove(at).1)
+    }
 }
 
 /// The policy of a node that decides on its own supply, for when it does not.
@@ -130,6 +161,15 @@ impl<P: Policy> Tree<P> {
         }
     }
 
+    /// Puts policies, each with room for [`crate::Capacity::entities`] and nothing to order, in
+    /// stock before a run. [`Tree::begin_replace`] takes one of the order that is asked for where
+    /// nothing new stands beside the scheduler. They and the ones that they replace stay to the
+    /// end.
+    pub fn stock(&mut self, policies: impl IntoIterator<Item = (PolicyKind, P)>) {
+        self.stock.new.extend(policies);
+        self.stock.old.reserve(self.stock.new.len());
+    }
+
     /// Takes away what stands beside a scheduler, unless it is about to decide: a policy that was
     /// not asked for, or the one that was replaced. It knows entities no more that it may name.
     pub fn unshelve(&mut self, node: NodeId) -> Option<P> {
@@ -149,7 +189,7 @@ impl<P: Policy> Tree<P> {
     }
 
     /// Whether `by` may have the policy of `node` replaced by the one that stands beside it, which
-    /// keeps the order of `policy`. O(depth + schedulers).
+    /// keeps the order of `policy`. O(depth + schedulers + stock).
     ///
     /// # Errors
     /// Why not.
@@ -173,6 +213,7 @@ impl<P: Policy> Tree<P> {
         }
         match &shelf.policy {
             Some(new) if shelf.is_new && !new.orders_background() => Ok(()),
+            _ if !shelf.is_new && self.stock.has(policy) => Ok(()),
             _ => Err(Refusal::NothingShelved(node)),
         }
     }
@@ -181,6 +222,12 @@ impl<P: Policy> Tree<P> {
     /// now on, as has been permitted.
     pub fn begin_replace(&mut self, node: NodeId, policy: PolicyKind) {
         if let Ok(at) = self.node(node) {
+            if !self.shelf(at).is_new
+                && let Some(new) = self.stock.take(policy)
+                && let Some(old) = self.shelf(at).policy.replace(new)
+            {
+                self.stock.old.push(old);
+            }
             self.shelf(at).is_new = false;
             self.begin_replacing(at, policy, None);
         }

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use punctual_kern::{Event, Grant, NodeId, NodeTerms, Plan, Planned, Request};
 use punctual_model::{
-    Change, Constraint, Instant, Ns, SchedulerId, Span, Stage, Step, System, TaskId, ThreadId,
+    Change, Constraint, Instant, Ns, PolicyKind, SchedulerId, Span, Stage, Step, System, TaskId,
+    ThreadId,
 };
 
 use super::nodes::{Trees, grant};
@@ -67,6 +68,8 @@ struct Planner<'a> {
     homes: Vec<Option<SchedulerId>>,
     /// How often each scheduler has gone.
     left: Vec<u16>,
+    /// Of each scheduler: the policy in its place, also while it is not there.
+    placed: Vec<PolicyKind<Ns>>,
 }
 
 /// The closest of a scheduler and those above it that is there.
@@ -108,6 +111,7 @@ impl<'a> Planner<'a> {
                 .collect(),
             stage,
             left: vec![0; system.schedulers.len()],
+            placed: system.schedulers.iter().map(|s| s.policy).collect(),
         }
     }
 
@@ -184,6 +188,11 @@ impl<'a> Planner<'a> {
             }
             Step::Join(id) => self.join(id, planned),
             Step::Leave(id) => self.leave(id, planned),
+            Step::Reorder(id, policy) => self.reorder(id, policy, planned),
+            Step::ReorderCpu(id, policy) => {
+                let event = self.replace(NodeId::ROOT, None, policy);
+                planned[id.index()].events.push(event);
+            }
             Step::Supply(id, server) => {
                 let scheduler = &self.system.schedulers[id.index()];
                 let supply = Grant::Server(server.in_ticks(self.tables.frequency));
@@ -281,6 +290,25 @@ impl<'a> Planner<'a> {
             by: self.node(scheduler.parent),
             request: Request::Promote(terms),
         });
+        // Its place has kept the policy that it left with.
+        if self.placed[id.index()] != scheduler.policy {
+            self.reorder(id, scheduler.policy, planned);
+        }
+    }
+
+    fn reorder(&mut self, id: SchedulerId, policy: PolicyKind<Ns>, planned: &mut [Planned]) {
+        let scheduler = &self.system.schedulers[id.index()];
+        let event = self.replace(self.node(scheduler.parent), Some(id), policy);
+        planned[scheduler.cpu.index()].events.push(event);
+        self.placed[id.index()] = policy;
+    }
+
+    fn replace(&self, by: NodeId, id: Option<SchedulerId>, policy: PolicyKind<Ns>) -> Event {
+        let request = Request::Replace {
+            node: self.node(id),
+            policy: policy.in_ticks(self.tables.frequency),
+        };
+        Event::Manage { by, request }
     }
 
     fn leave(&mut self, id: SchedulerId, planned: &mut [Planned]) {
@@ -366,6 +394,29 @@ mod tests {
         };
         assert!(stop.quiet.is_empty());
         assert_eq!(start.quiet, [ThreadId::new(0, 0)]);
+    }
+
+    #[test]
+    fn a_scheduler_that_comes_again_comes_with_its_declared_policy() {
+        let id = SchedulerId(0);
+        let fifo = Step::Reorder(id, PolicyKind::Fifo);
+        let away = Step::Move(TaskId(0), None);
+        let plan = plan(vec![fifo, away, Step::Leave(id), Step::Join(id)]);
+        let asked: Vec<_> = plan.policies().collect();
+        let declared = FIXED.in_ticks(Frequency::NANOSECONDS);
+        assert_eq!(asked, [PolicyKind::Fifo, declared]);
+        let node = NodeId::new(1, 1);
+        let request = Request::Replace {
+            node,
+            policy: declared,
+        };
+        let by = NodeId::ROOT;
+        assert_eq!(plan.steps()[3].events[1], Event::Manage { by, request });
+    }
+
+    #[test]
+    fn what_one_change_tells_new_policies_fits_into_one_entry() {
+        assert_eq!(Stage::MAX_REORDERED, punctual_kern::MAX_PLACES_PER_ENTRY);
     }
 
     #[test]

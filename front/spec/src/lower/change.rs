@@ -1,9 +1,12 @@
 //! From the sections of changes to the changes of the model.
 
 use punctual_model::{
-    Change, Class, CpuId, Instant, Priority, SchedulerId, Step, Task, TaskId, Terms,
+    Change, Class, CpuId, Instant, PolicyKind, Priority, Scheduler, SchedulerId, Step, Task,
+    TaskId, Terms,
 };
 
+use super::parent::Parent;
+use super::policy::lower_policy;
 use super::scheduler::lower_server;
 use super::{Names, find, find_task};
 use crate::file::Named;
@@ -15,11 +18,9 @@ use crate::report::{Report, quote};
 /// The changes in the order of time, and their places. Steps with a mistake are left out.
 pub(super) fn lower_changes(
     sections: Vec<Named>,
-    names: &Names,
-    tasks: &[Task],
-    places: &mut Places,
+    parts: &Parts<'_>,
     report: &mut Report<'_>,
-) -> Vec<Change> {
+) -> (Vec<Change>, Vec<ChangePlaces>) {
     let mut changes = Vec::new();
     for section in sections {
         let Some(at) = section.record.span("at") else {
@@ -30,7 +31,7 @@ pub(super) fn lower_changes(
             places: Vec::new(),
             broken: section.record.broken,
         };
-        found.read(&section.record, names, tasks, report);
+        found.read(&section.record, parts, report);
         let change = Change {
             name: section.name.clone(),
             at: Instant::from_ns(at.as_ns()),
@@ -44,9 +45,15 @@ pub(super) fn lower_changes(
         changes.push((change, place));
     }
     changes.sort_by_key(|(change, _)| change.at);
-    let (changes, found) = changes.into_iter().unzip();
-    places.changes = found;
-    changes
+    changes.into_iter().unzip()
+}
+
+/// What is declared, and where.
+pub(super) struct Parts<'a> {
+    pub(super) names: &'a Names,
+    pub(super) tasks: &'a [Task],
+    pub(super) schedulers: &'a [Scheduler],
+    pub(super) places: &'a Places,
 }
 
 /// A part of the system that a step names.
@@ -63,7 +70,8 @@ struct Found {
 }
 
 impl Found {
-    fn read(&mut self, record: &Record, names: &Names, tasks: &[Task], report: &mut Report<'_>) {
+    fn read(&mut self, record: &Record, parts: &Parts<'_>, report: &mut Report<'_>) {
+        let (names, tasks) = (parts.names, parts.tasks);
         for (key, comes) in [("start", true), ("stop", false)] {
             for node in record.list(key) {
                 let step = match part(node, key, names, report) {
@@ -92,6 +100,10 @@ impl Found {
         }
         for node in record.list("supply") {
             let step = lower_supply(node, names, report);
+            self.add(node, step);
+        }
+        for node in record.list("policy") {
+            let step = lower_reorder(node, parts, report);
             self.add(node, step);
         }
     }
@@ -206,4 +218,51 @@ fn lower_supply(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<S
     let id = find(named, "scheduler", "scheduler", &names.schedulers, report)?;
     let server = lower_server(given.record("server")?)?;
     Some(Step::Supply(id, server))
+}
+
+fn lower_reorder(node: &Node, parts: &Parts<'_>, report: &mut Report<'_>) -> Option<Step> {
+    let Value::Record(given) = &node.value else {
+        return None;
+    };
+    let of = given.get("of")?;
+    let _named = given.word("policy")?;
+    let policy = lower_policy(given);
+    let (step, orderer) = match part(of, "of", parts.names, report)? {
+        Part::Scheduler(id) => (Step::Reorder(id, policy), Parent::Scheduler(id)),
+        Part::Cpu(id) => (Step::ReorderCpu(id, policy), Parent::Cpu(id)),
+        Part::Task(_) => {
+            report.add(&of.range, "a task orders no tasks", || {
+                "name a scheduler or the CPU".into()
+            });
+            return None;
+        }
+    };
+    let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
+    if let Some(name) = parts.without_priority(orderer).filter(|_| by_priority) {
+        let message = format!("[{name}] needs `priority`: fixed-priority is to order it then");
+        report.add(&node.range, message, || {
+            format!("add `priority = 1` to [{name}]; a larger number is more urgent")
+        });
+        return None;
+    }
+    Some(step)
+}
+
+impl Parts<'_> {
+    /// What is declared in the care of a scheduler and has no priority: the first such.
+    fn without_priority(&self, orderer: Parent) -> Option<String> {
+        let is_it = |cpu, scheduler: Option<SchedulerId>| match orderer {
+            Parent::Cpu(id) => scheduler.is_none() && cpu == id,
+            Parent::Scheduler(id) => scheduler == Some(id),
+        };
+        let lacks = |section: &Named| section.record.get("priority").is_none();
+        let tasks = self.tasks.iter().zip(&self.places.tasks);
+        let tasks = tasks.filter(|(t, at)| is_it(t.cpu, t.scheduler) && lacks(&at.section));
+        let schedulers = self.schedulers.iter().zip(&self.places.schedulers);
+        let schedulers = schedulers.filter(|(s, at)| is_it(s.cpu, s.parent) && lacks(&at.section));
+        let tasks = tasks.map(|(task, _)| format!("task.{}", task.name));
+        tasks
+            .chain(schedulers.map(|(s, _)| format!("scheduler.{}", s.name)))
+            .next()
+    }
 }

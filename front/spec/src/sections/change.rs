@@ -1,9 +1,10 @@
 //! The keys of a change while the system runs.
 
 use super::U32;
+use super::policy::{PREEMPTIVE, TIMESLICE};
 use super::scheduler::SERVER_TABLE;
 use crate::shape::Shape::{Duration, List, Table, TaskName, Text};
-use crate::shape::{Key, Keys, key, keys};
+use crate::shape::{Key, Keys, key, keys, words};
 
 pub(super) static CHANGE: Keys = keys! {
     /// Not before this instant of the run. The analysis says what it waits for beyond that.
@@ -21,6 +22,8 @@ pub(super) static CHANGE: Keys = keys! {
     /// Schedulers that get another server.
     "supply": List(&Table(&SUPPLY)),
         [{ scheduler = "name", server = { kind = "deferrable", budget = "2ms", period = "10ms" } }];
+    /// Schedulers, or CPUs, that order by another policy from then on.
+    "policy": List(&Table(&REORDER)), [{ of = "scheduler.name", policy = "edf" }];
 };
 
 const TASK: Key = key! {
@@ -48,6 +51,25 @@ static CONSTRAINT: Keys = keys! {
     "deadline": Duration, "10ms";
     /// Its urgency under fixed priority.
     "priority": U32, 1;
+};
+
+static REORDER: Keys = keys! {
+    by "policy";
+    /// The scheduler as "scheduler.NAME", or "cpu.NAME" for the CPU's own.
+    "of": Text, "scheduler.name", needed;
+    /// Which thread runs next, from then on. No table of slots comes or goes.
+    "policy": words! {
+        /// first come, first served; nobody is preempted
+        "fifo";
+        /// everybody in turn, for at most a timeslice
+        "round-robin";
+        /// the highest priority first
+        "fixed-priority";
+        /// the earliest absolute deadline first
+        "edf";
+    }, "edf", needed;
+    TIMESLICE;
+    PREEMPTIVE;
 };
 
 static SUPPLY: Keys = keys! {

@@ -1,6 +1,6 @@
 //! The section of a change.
 
-use punctual_model::{Change, Class, Span, Step, System};
+use punctual_model::{Change, Class, Ns, PolicyKind, Span, Step, System};
 
 use super::server_table;
 use super::value::{List, Out, Table, Toml};
@@ -16,8 +16,8 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
         let scheduler = system.schedulers.get(id.index());
         scheduler.map_or(String::new(), |scheduler| scheduler.name.clone())
     };
-    let mut lists: [(&str, Vec<String>); 5] =
-        ["start", "stop", "move", "constraint", "supply"].map(|key| (key, Vec::new()));
+    let mut lists: [(&str, Vec<String>); 6] =
+        ["start", "stop", "move", "constraint", "supply", "policy"].map(|key| (key, Vec::new()));
     for step in &change.steps {
         let (list, text) = match *step {
             Step::Start(id) => (0, format!("task.{}", task(id)).toml()),
@@ -59,10 +59,40 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
                 let table = Table::new("scheduler", scheduler(id));
                 (4, table.and("server", server_table(&server)).toml())
             }
+            Step::Reorder(id, policy) => {
+                let of = format!("scheduler.{}", scheduler(id));
+                (5, policy_table(&of, policy))
+            }
+            Step::ReorderCpu(id, policy) => {
+                let cpu = system.cpus.get(id.index());
+                let of = format!("cpu.{}", cpu.map_or("", |cpu| &cpu.name));
+                (5, policy_table(&of, policy))
+            }
         };
         lists[list].1.push(text);
     }
     for (key, list) in lists {
         out.given(key, Some(List(list)).filter(|list| !list.0.is_empty()));
     }
+}
+
+fn policy_table(of: &str, policy: PolicyKind<Ns>) -> String {
+    let table = Table::new("of", of).and("policy", policy.name());
+    let table = match policy {
+        PolicyKind::RoundRobin { timeslice } => table.and("timeslice", timeslice),
+        PolicyKind::FixedPriority { preemptive: false } => table.and("preemptive", false),
+        _ => table,
+    };
+    table.toml()
+}
+
+/// Whether a change has something order by fixed priority, so that what it orders needs one.
+pub(super) fn brings_priorities(system: &System) -> bool {
+    let mut steps = system.changes.iter().flat_map(|change| &change.steps);
+    steps.any(|step| {
+        let (Step::Reorder(_, policy) | Step::ReorderCpu(_, policy)) = step else {
+            return false;
+        };
+        matches!(policy, PolicyKind::FixedPriority { .. })
+    })
 }

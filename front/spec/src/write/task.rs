@@ -5,6 +5,7 @@ use punctual_model::{
     WorkSource,
 };
 
+use super::change::brings_priorities;
 use super::value::{Out, Table};
 use super::{names, parent_of};
 
@@ -20,6 +21,7 @@ pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
     let is_once = matches!(task.class, Class::Once { .. });
     let needs_priority = matches!(policy, Some(PolicyKind::FixedPriority { .. }))
         || is_once
+        || brings_priorities(system)
         || matches!(task.class, Class::Aperiodic);
     if needs_priority || task.priority.number() != 0 {
         out.key("priority", task.priority.number());

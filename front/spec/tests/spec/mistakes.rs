@@ -590,3 +590,13 @@ fn change_into_what_means_nothing() {
 fn change_that_leaves_a_task_behind() {
     check("change-that-leaves-a-task-behind");
 }
+
+#[test]
+fn change_of_a_policy_by_priority() {
+    check("change-of-a-policy-by-priority");
+}
+
+#[test]
+fn change_of_a_policy_that_stays() {
+    check("change-of-a-policy-that-stays");
+}

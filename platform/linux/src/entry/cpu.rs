@@ -250,18 +250,20 @@ impl<P: Policy, S: Sink> Core<P, S> {
             *decision = self.handle(host, now, Event::Wake(thread));
             room -= 1;
         }
+        // What arrives at the instant of a change finds it done.
+        while room > 0
+            && let Some(event) = self.plan.next(now, &self.shard)
+        {
+            *decision = self.handle(host, now, event);
+            self.plan.hear(decision);
+            room -= 1;
+        }
         while room > 0
             && let Some(&(arrival, thread)) = self.arrivals.get(self.next_arrival)
             && arrival <= now
         {
             *decision = self.handle(host, now, Event::Arrive { thread, arrival });
             self.next_arrival += 1;
-            room -= 1;
-        }
-        while room > 0
-            && let Some(event) = self.plan.next(now, &self.shard)
-        {
-            *decision = self.handle(host, now, event);
             room -= 1;
         }
         for _ in 0..self.unsent.len() {

@@ -23,7 +23,7 @@ pub struct ChangeReport {
     pub ground: String,
     /// When all of it had been entered; absent: it was not.
     pub done_ns: Option<u64>,
-    /// The first thing that the scheduler refused of it.
+    /// Why the scheduler refused it, or that a change before it was refused.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub refused: Option<String>,
 }
@@ -38,15 +38,25 @@ pub(super) fn changes(log: &Log) -> Vec<ChangeReport> {
         .iter()
         .map(|cpu| entries(cpu).into_iter())
         .collect();
+    // Nothing comes after a refusal on its CPU: what follows was judged with what was refused.
+    let mut ended: Vec<Option<String>> = vec![None; entered.len()];
     let report = |change: &crate::log::ChangeInfo| {
         let mut done = Some(Instant::ZERO);
         let mut refused = None;
-        for (entries, &part) in entered.iter_mut().zip(&change.parts) {
-            for _ in 0..part {
+        for ((entries, ended), &part) in entered.iter_mut().zip(&mut ended).zip(&change.parts) {
+            if let (Some(before), 1..) = (&ended, part) {
+                refused = refused.or(Some(format!("change {before} before it was refused")));
+            }
+            for at in 0..part {
                 match entries.next() {
-                    Some((now, why)) => {
-                        done = done.map(|done: Instant| done.max(now));
-                        refused = refused.or(why);
+                    Some((now, None)) => done = done.map(|done: Instant| done.max(now)),
+                    Some((_, Some(why))) => {
+                        refused = Some(match at {
+                            0 => why,
+                            _ => format!("{why}, after {at} of its {part} parts here were done"),
+                        });
+                        *ended = Some(change.name.clone());
+                        break;
                     }
                     None => done = None,
                 }

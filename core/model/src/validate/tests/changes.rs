@@ -3,8 +3,8 @@
 use super::trees::{below, scheduler, server, tree};
 use super::{mistake, periodic};
 use crate::{
-    Change, Class, Fault, Instant, Ns, Priority, SchedulerId, Server, Span, Step, Supply, System,
-    TaskId, Terms, Work,
+    Change, Class, CpuId, Fault, Instant, Ns, PolicyKind, Priority, SchedulerId, Server, Span,
+    Step, Supply, System, TaskId, Terms, Trust, Work,
 };
 use alloc::{vec, vec::Vec};
 
@@ -51,7 +51,7 @@ fn a_scheduler_that_does_not_exist_is_a_mistake_and_no_panic() {
 }
 
 #[test]
-fn work_that_arrives_once_does_not_change_its_terms() {
+fn work_without_an_end_or_another_arrival_does_not_change_its_terms() {
     let mut system = served();
     system.tasks[1].class = Class::Once {
         size: Work::from_ms(1),
@@ -65,6 +65,11 @@ fn work_that_arrives_once_does_not_change_its_terms() {
     assert_eq!(
         mistake(&system).1,
         "task `outside` arrives once: with other terms it would arrive again"
+    );
+    system.tasks[1].class = Class::Aperiodic;
+    assert_eq!(
+        mistake(&system).1,
+        "task `outside` never ends: with other terms its work would begin anew"
     );
 }
 
@@ -114,5 +119,76 @@ fn a_quota_counts_a_task_that_has_stopped_in_its_last_home() {
     );
     let leaves = Step::Move(TaskId(0), None);
     system.changes = vec![at(4, vec![leaves]), at(5, vec![moves])];
+    assert_eq!(system.validate(), Ok(()));
+}
+
+#[test]
+fn a_policy_that_divides_time_or_that_stays_is_a_mistake() {
+    let mut system = served();
+    let edf = PolicyKind::EarliestDeadlineFirst;
+    let now = system.schedulers[0].policy;
+    let tdm = PolicyKind::Tdm {
+        frame: Span::from_ms(10),
+        scheduling: Span::ZERO,
+    };
+    let said = |system: &System| mistake(system).1;
+    let reorder = |to| vec![at(5, vec![Step::Reorder(SchedulerId(0), to)])];
+    system.changes = reorder(now);
+    assert_eq!(
+        said(&system),
+        "scheduler `media` orders by that policy already"
+    );
+    system.changes = reorder(tdm);
+    assert_eq!(
+        said(&system),
+        "the table of scheduler `media` divides time, and is constant"
+    );
+    system.changes = reorder(PolicyKind::Fifo);
+    assert_eq!(system.validate(), Ok(()));
+    system.changes = vec![at(5, vec![Step::ReorderCpu(CpuId(9), edf)])];
+    assert_eq!(said(&system), "there is no such CPU");
+    system.schedulers[0].trust = Trust::OwnTime;
+    system.changes = reorder(PolicyKind::Fifo);
+    assert_eq!(
+        said(&system),
+        "scheduler `media` decides on its own supply, by its own code"
+    );
+}
+
+#[test]
+fn policies_that_change_leave_a_system_that_means_something() {
+    let mut system = served();
+    let other = match system.cpus[0].policy {
+        PolicyKind::EarliestDeadlineFirst => PolicyKind::FixedPriority { preemptive: true },
+        _ => PolicyKind::EarliestDeadlineFirst,
+    };
+    system.changes = vec![at(5, vec![Step::ReorderCpu(CpuId(0), other)])];
+    assert_eq!(system.validate(), Ok(()));
+    let mut stage = crate::Stage::at_start(&system);
+    assert_eq!(stage.apply(&system.changes[0]), Ok(()));
+    assert_eq!(stage.system().cpus[0].policy, other);
+    // A scheduler without a server has no deadline.
+    system.schedulers[0].supply = Supply::Shared;
+    if other == PolicyKind::EarliestDeadlineFirst {
+        assert!(mistake(&system).1.contains("no server"));
+    }
+}
+
+#[test]
+fn a_cpu_with_more_than_one_entry_can_tell_keeps_its_policies() {
+    let mut system = served();
+    let kept = crate::Stage::MAX_REORDERED;
+    for number in 0..kept {
+        system
+            .tasks
+            .push(periodic(&alloc::format!("more-{number}"), 0, 100, 1));
+    }
+    let fifo = Step::Reorder(SchedulerId(0), PolicyKind::Fifo);
+    system.changes = vec![at(5, vec![fifo])];
+    let (fault, message) = mistake(&system);
+    assert_eq!(fault, Fault::ChangeStep(0, 0));
+    assert!(message.contains("68 tasks and schedulers"), "{message}");
+    // Itself, the CPU's own, and one task less than fit.
+    system.tasks.truncate(kept - 2);
     assert_eq!(system.validate(), Ok(()));
 }
