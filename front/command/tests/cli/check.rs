@@ -97,7 +97,7 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
     assert_eq!(code(&flown), 0);
     let report = json(&flown);
     assert_obeys(&report, "sim");
-    assert_eq!(report["changes"][6]["done_ns"], json!(null));
+    assert_eq!(report["changes"][8]["done_ns"], json!(null));
     let forced = output(&["check", &file, "--suggest", "priorities"]);
     assert_eq!(code(&forced), 2);
 }
