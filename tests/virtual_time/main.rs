@@ -13,5 +13,6 @@ mod overrun_costs;
 mod overrun_locks;
 mod own_time;
 mod soundness;
+mod started;
 mod transitions;
 mod what_if;

@@ -22,8 +22,8 @@
 //! 5. *Both fit*: the system is admitted with all old and new tasks and schedulers together. A task
 //!    that moves does so between two of its jobs, each of which one scheduler orders. At zero lag.
 //! 6. Else, and when a server or a policy changes, when the CPU is idle: no busy window holds jobs
-//!    of both (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for the
-//!    scheduler with that supply alone (`node`).
+//!    of both (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for
+//!    the scheduler with that supply alone (`node`).
 //!
 //! # Assumptions
 //! 1. The system before the change is admitted; those of the tests.
@@ -217,7 +217,7 @@ fn allowed(
     what: &Difference,
 ) -> Result<(When, String, Bounds), AnalysisError> {
     if what.reordered {
-        let ground = "two policies in one busy window may delay a job more than either does";
+        let ground = "nobody knows a bound for a busy window that two policies order";
         return Ok((When::Idle, ground.into(), Vec::new()));
     }
     if what.supply {

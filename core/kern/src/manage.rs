@@ -70,8 +70,8 @@ pub enum Request {
     /// A thread of the subtree goes on.
     Wake(ThreadId),
     /// Another policy orders what a scheduler orders: the one that was put beside it
-    /// ([`crate::Shard::shelve`]), else one in stock ([`crate::Shard::stock`]). It is told of what there is in bounded steps, and decides as
-    /// soon as it knows everything.
+    /// ([`crate::Shard::shelve`]), else one in stock ([`crate::Shard::stock`]). It is told of what
+    /// there is in bounded steps, and decides as soon as it knows everything.
     Replace {
         /// The one who asks, or a scheduler below.
         node: NodeId,

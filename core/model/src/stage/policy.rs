@@ -12,7 +12,7 @@ use crate::time::Ns;
 
 impl Stage<'_> {
     /// Most tasks and schedulers of a CPU, times its new policies, in one change: the core tells
-    /// the new policies of all of them in the one entry at which the CPU is idle.
+    /// the new policies of all of them in one entry, at which what they order is idle.
     pub const MAX_REORDERED: usize = 64;
 
     pub(super) fn reorder(

@@ -9,9 +9,9 @@
 //!
 //! So exactly one policy decides at each instant, and nobody who is ready waits for the change. The
 //! new policy begins as if all had become ready at once, in the order of their places: nobody has
-//! begun to execute under it, and nobody has yielded. What is known before a run stands in stock
-//! instead of on a shelf, by the order that it keeps, for any scheduler. The same way leads from a scheduler that
-//! decides on its own supply back to the policy of its node.
+//! begun to execute under it, and nobody has yielded. A policy that is known before a run stands in
+//! stock instead of on a shelf, by the order that it keeps, for any scheduler. The same way leads
+//! from a scheduler that decides on its own supply back to the policy of its node.
 
 use alloc::vec::Vec;
 

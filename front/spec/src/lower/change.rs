@@ -48,7 +48,7 @@ pub(super) fn lower_changes(
     changes.into_iter().unzip()
 }
 
-/// What is declared, and where.
+/// The declared parts, and where each stands.
 pub(super) struct Parts<'a> {
     pub(super) names: &'a Names,
     pub(super) tasks: &'a [Task],
@@ -249,7 +249,7 @@ fn lower_reorder(node: &Node, parts: &Parts<'_>, report: &mut Report<'_>) -> Opt
 }
 
 impl Parts<'_> {
-    /// What is declared in the care of a scheduler and has no priority: the first such.
+    /// The first part that a scheduler orders and that has no priority.
     fn without_priority(&self, orderer: Parent) -> Option<String> {
         let is_it = |cpu, scheduler: Option<SchedulerId>| match orderer {
             Parent::Cpu(id) => scheduler.is_none() && cpu == id,
