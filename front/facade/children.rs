@@ -181,6 +181,7 @@ mod tests {
             quota: None,
             fallback: None,
             code: Some(code),
+            receiver: None,
         };
         let system = System {
             schedulers: vec![guest],

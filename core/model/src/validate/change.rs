@@ -122,9 +122,13 @@ fn check_slices(system: &System, errors: &mut Errors) {
     for (index, change) in system.changes.iter().enumerate() {
         for (place, step) in change.steps.iter().enumerate() {
             let about = match *step {
-                Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) => takes_part(id),
+                Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) | Step::Reorder(id, _) => {
+                    takes_part(id)
+                }
                 Step::Move(task, to) => executes(task) || to.is_some_and(takes_part),
-                Step::Constrain(..) | Step::Stop(_) | Step::Start(_) => false,
+                Step::ReorderCpu(..) | Step::Constrain(..) | Step::Stop(_) | Step::Start(_) => {
+                    false
+                }
             };
             if about {
                 let message = format!(
