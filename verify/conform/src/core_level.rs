@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Entry, Event, MissingCause, Shard, Sink, State, TraceEvent,
-    Tree, Uncharged,
+    Capacity, Constraint, Decision, Entry, Event, MissingCause, NodeId, Shard, Sink, State,
+    TraceEvent, Tree, Uncharged,
 };
-use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
+use punctual_model::{Class, Instant, Late, OnOverrun, PolicyKind, Priority, Span, ThreadId, Work};
 
 use crate::dice::Dice;
 use crate::level::{Level, Options, Setup, Steps};
@@ -44,6 +44,8 @@ pub(crate) enum Step {
     Arrive(u32),
     /// The n-th thread is ended.
     Kill(u32),
+    /// Another policy of the same make takes the place of the one that decides.
+    Swap,
 }
 
 /// What a running thread asks for.
@@ -84,6 +86,7 @@ impl Steps for CoreLevel {
         let capacity = Capacity::for_threads(setup.threads);
         let policy = Watched::new(|| (setup.make)(setup.threads), setup.ask_again, reference);
         let mut driver = Driver {
+            setup,
             shard: Shard::new(Tree::new(capacity, policy)),
             sink: Ear(Rc::clone(reference)),
             reference: Rc::clone(reference),
@@ -114,6 +117,7 @@ impl Steps for CoreLevel {
                 phase.map(Step::Create).collect()
             }
             Step::Ask(_) | Step::Wake(_) | Step::Arrive(_) | Step::Kill(_) => Vec::new(),
+            Step::Swap => Vec::new(),
         }
     }
 
@@ -189,6 +193,7 @@ fn draw_step(dice: &mut Dice, threads: u32, unit: u64) -> Step {
         22 => Step::Missing(1 + dice.below(5 * unit)),
         23 if dice.once_in(4) => Step::Ask(Request::Exit),
         24 if dice.once_in(4) => Step::Kill(place),
+        24 if dice.once_in(3) => Step::Swap,
         25 => Step::Create(draw_constraint(dice, unit)),
         26..=28 => Step::Arrive(place),
         _ => Step::Wake(place),
@@ -209,13 +214,15 @@ impl Sink for Ear {
             TraceEvent::Demoted { thread, .. } | TraceEvent::Completed { thread, .. } => {
                 reference.grant(thread, None);
             }
+            TraceEvent::PolicyReplaced { .. } => reference.replaced(),
             _ => {}
         }
     }
 }
 
 /// Plays the platform.
-struct Driver {
+struct Driver<'a> {
+    setup: Setup<'a>,
     shard: Shard<Watched>,
     sink: Ear,
     reference: Rc<RefCell<Reference>>,
@@ -225,7 +232,7 @@ struct Driver {
     created: Vec<ThreadId>,
 }
 
-impl Driver {
+impl Driver<'_> {
     /// Takes one step; whether it was more than nothing.
     fn step(&mut self, step: Step) -> bool {
         match step {
@@ -247,6 +254,7 @@ impl Driver {
             }
             Step::Wake(nth) => self.about(nth, Event::Wake),
             Step::Kill(nth) => self.about(nth, Event::Kill),
+            Step::Swap => self.swap(),
             Step::Arrive(nth) => {
                 let arrival = self.now;
                 self.about(nth, |thread| Event::Arrive { thread, arrival })
@@ -275,6 +283,26 @@ impl Driver {
         self.reference.borrow_mut().indent = "";
         self.arm = decision.arm;
         decision
+    }
+
+    /// Whoever is ready keeps the job, the budget and what was asked for. A policy with budgets of
+    /// its own would give them anew.
+    fn swap(&mut self) -> bool {
+        let root = NodeId::ROOT;
+        drop(self.shard.unshelve(root));
+        if self.has_budget {
+            return false;
+        }
+        let setup = self.setup;
+        let make = || (setup.make)(setup.threads);
+        let new = Watched::new(make, setup.ask_again, &self.reference).next();
+        let request = punctual_kern::Request::Replace {
+            node: root,
+            policy: PolicyKind::FixedPriority { preemptive: true },
+        };
+        let shelved = self.shard.shelve(root, new).is_ok();
+        let ask = Event::Manage { by: root, request };
+        shelved && self.event(ask).refused.is_none()
     }
 
     fn ask(&mut self, request: Request) -> bool {
@@ -390,6 +418,7 @@ fn in_words(event: &Event) -> String {
             constraint.priority.number(),
             constraint.phase.ticks()
         ),
+        Event::Manage { .. } => "another policy of the same make takes its place".to_owned(),
         other => format!("{other:?}"),
     }
 }
@@ -412,5 +441,46 @@ fn class_in_words(class: Class) -> String {
             relative_deadline,
         } => format!("once, {} in {}", size.ticks(), relative_deadline.ticks()),
         Class::Aperiodic => "aperiodic".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_policy::Fifo;
+
+    use super::*;
+    use crate::claims::Claims;
+
+    #[test]
+    fn a_history_goes_on_under_another_policy_of_the_same_make() {
+        let constraint = |priority| Constraint {
+            priority: Priority::new(priority),
+            ..draw_constraint(&mut Dice::new(7), 10)
+        };
+        let (first, second) = (Step::Create(constraint(1)), Step::Create(constraint(2)));
+        let steps = [
+            first,
+            second,
+            Step::Run(300),
+            Step::Swap,
+            Step::Run(300),
+            Step::Swap,
+        ];
+        let setup = Setup {
+            claims: &Claims::default(),
+            make: &|threads| Box::new(Fifo::new(threads)),
+            threads: 4,
+            ask_again: false,
+            pick_always: false,
+            record: false,
+            live: None,
+        };
+        let reference = Reference::new(setup.claims, setup.threads, false);
+        let reference = Rc::new(RefCell::new(reference));
+        let mut executed = [false; 6];
+        CoreLevel::execute(&steps, setup, &reference, &mut executed);
+        assert!(executed[3] && executed[5], "{executed:?}");
+        assert_eq!(reference.borrow().decides, 2);
+        assert!(!reference.borrow().is_over());
     }
 }

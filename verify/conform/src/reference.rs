@@ -21,6 +21,8 @@ pub(crate) struct Reference {
     pub(crate) hold: Hold,
     /// The pick that stands: who, since when, until when, and what was executed of it.
     pub(crate) picked: Option<ThreadId>,
+    /// Which of the policies that were given to the scheduler decides; the others are told, too.
+    pub(crate) decides: u32,
     pub(crate) picked_at: Instant,
     pub(crate) until: Option<Instant>,
     pub(crate) executed: Work,
@@ -81,6 +83,7 @@ impl Reference {
             turns: Turns::new(threads),
             hold: Hold::Nobody,
             picked: None,
+            decides: 0,
             picked_at: Instant::ZERO,
             until: None,
             executed: Work::ZERO,
@@ -209,6 +212,19 @@ impl Reference {
     pub(crate) fn grant(&mut self, thread: ThreadId, budget: Option<Work>) {
         if let Some(place) = self.place(thread) {
             place.granted = budget;
+        }
+    }
+
+    /// The next policy decides from now on: nobody has begun under it, and nobody has yielded.
+    pub(crate) fn replaced(&mut self) {
+        self.decides += 1;
+        self.hold = Hold::Nobody;
+        self.picked = None;
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Some(ready) = &mut place.ready {
+                ready.yielded = false;
+                self.turns.wake(index);
+            }
         }
     }
 

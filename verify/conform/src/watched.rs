@@ -23,6 +23,8 @@ pub(crate) struct Watched {
     twin: Box<dyn Policy>,
     /// Ask every question twice.
     ask_again: bool,
+    /// Its place in the order in which policies of this scheduler take over.
+    number: u32,
     reference: Rc<RefCell<Reference>>,
 }
 
@@ -36,8 +38,16 @@ impl Watched {
             policy: make(),
             twin: make(),
             ask_again,
+            number: 0,
             reference: Rc::clone(reference),
         }
+    }
+
+    /// The one that takes over from the one that decides now. Until then the reference has heard
+    /// all that it is told.
+    pub(crate) fn next(self) -> Self {
+        let number = self.reference.borrow().decides + 1;
+        Watched { number, ..self }
     }
 
     /// Tells both; says so first, so that the words are there when a call panics.
@@ -45,10 +55,13 @@ impl Watched {
         if self.reference.borrow().is_over() {
             return false;
         }
-        self.reference.borrow_mut().say(line);
+        let decides = self.reference.borrow().decides == self.number;
+        if decides {
+            self.reference.borrow_mut().say(line);
+        }
         call(&mut *self.policy);
         call(&mut *self.twin);
-        true
+        decides
     }
 
     fn ask(&mut self, now: Instant) -> Result<Pick, Violation> {
