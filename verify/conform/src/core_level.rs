@@ -285,8 +285,8 @@ impl Driver<'_> {
         decision
     }
 
-    /// Whoever is ready keeps the job, the budget and what was asked for. A policy with budgets of
-    /// its own would give them anew.
+    /// Ready threads keep their jobs and budgets. A policy with budgets of its own would give them
+    /// anew.
     fn swap(&mut self) -> bool {
         let root = NodeId::ROOT;
         drop(self.shard.unshelve(root));

@@ -592,11 +592,7 @@ fn change_that_leaves_a_task_behind() {
 }
 
 #[test]
-fn change_of_a_policy_by_priority() {
+fn change_of_a_policy() {
     check("change-of-a-policy-by-priority");
-}
-
-#[test]
-fn change_of_a_policy_that_stays() {
     check("change-of-a-policy-that-stays");
 }
