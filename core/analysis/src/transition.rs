@@ -216,12 +216,7 @@ fn allowed(
     after: &System,
     what: &Difference,
 ) -> Result<(When, String, Bounds), AnalysisError> {
-    if what.reordered {
-        let ground = "nobody knows a bound for a busy window that two policies order";
-        return Ok((When::Idle, ground.into(), Vec::new()));
-    }
-    if what.supply {
-        let ground = "what is below a server counts on one supply through its whole busy window";
+    if let Some(ground) = what.must_wait() {
         return Ok((When::Idle, ground.into(), Vec::new()));
     }
     let remains = what.retimed.is_none() && what.moved.is_none();
@@ -410,6 +405,17 @@ impl Difference {
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(String::as_str)
+    }
+
+    /// Why nothing but an idle instant will do, whatever else changes.
+    fn must_wait(&self) -> Option<&'static str> {
+        match (self.reordered, self.supply) {
+            (true, _) => Some("nobody knows a bound for a busy window that two policies order"),
+            (false, true) => {
+                Some("what is below a server counts on one supply through its whole busy window")
+            }
+            (false, false) => None,
+        }
     }
 
     /// Whether all that was there stays as it was.
