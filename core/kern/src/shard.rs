@@ -91,6 +91,8 @@ pub struct Shard<P> {
     /// The scheduler that decides on its own supply since the last decision.
     deciding: Option<NodeId>,
     costs: Costs,
+    /// The last instant at which the running thread got back the cost of an entry.
+    spared: Instant,
 }
 
 impl<P: Policy> Shard<P> {
@@ -135,9 +137,14 @@ impl<P: Policy> Shard<P> {
         decision
     }
 
-    /// The slow path through an entry, which looks for everything that might be due.
+    /// The slow path through an entry, which looks for everything that might be due: when to enter
+    /// again, and why the event was refused.
     #[inline(never)]
-    fn enter<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Rest {
+    fn enter<S: Sink>(
+        &mut self,
+        entry: &Entry<'_>,
+        sink: &mut S,
+    ) -> (Option<Instant>, Option<Refusal>) {
         let Entry { now, event, .. } = *entry;
         self.tree.begin(now);
         self.charge(now, entry.missing.total(), sink);
@@ -164,7 +171,7 @@ impl<P: Policy> Shard<P> {
 
     /// The next message for another CPU. Take them all after each [`Shard::handle`].
     pub fn take_message(&mut self) -> Option<Message> {
-        let frontier = |thread: usize| frontier(&self.threads[thread], &self.pool);
+        let frontier = |thread: usize| self.threads[thread].frontier(&self.pool);
         self.precedences.take_message(frontier)
     }
 
@@ -583,18 +590,4 @@ pub struct Counters {
     pub switches: u64,
     /// Switches that took the processor from a thread that had not yielded it.
     pub preemptions: u64,
-}
-
-/// What there is to a decision beside who runs: when to enter again, and why the event was refused.
-type Rest = (Option<Instant>, Option<Refusal>);
-
-/// Index of the oldest job of a thread that is not done: the next release when all are.
-fn frontier(t: &Thread, pool: &Pool) -> u64 {
-    if t.state == State::Dead {
-        return u64::MAX;
-    }
-    if let Some(job) = t.job.as_ref().filter(|job| !job.settled) {
-        return job.index;
-    }
-    pool.first(&t.backlog).map_or(t.next_index, |job| job.index)
 }

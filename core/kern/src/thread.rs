@@ -5,7 +5,7 @@ use punctual_order::{Attributes, Band};
 
 use crate::effective::{Effective, Inherited};
 use crate::lock::Ceiling;
-use crate::pending::List;
+use crate::pending::{List, Pool};
 
 /// A thread is in exactly one state (invariant I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -117,6 +117,7 @@ impl JobStamp {
 pub(crate) struct Costs {
     pub(crate) grace: Work,
     pub(crate) stop: Work,
+    pub(crate) entry: Work,
     pub(crate) cache_delay: Work,
 }
 
@@ -256,11 +257,30 @@ impl Thread {
         self.cache_delay = costs.cache_delay;
     }
 
+    /// It has been charged with work that is not its own.
+    pub(crate) fn give_back(&mut self, work: Work) {
+        let beyond = self.debt.min(work);
+        self.debt = self.debt.saturating_sub(beyond);
+        self.budget = self.budget.saturating_add(work.saturating_sub(beyond));
+    }
+
     /// Its job is stopped. That costs so much if it has used up a budget, and did not find it so.
     pub(crate) fn owe(&mut self, cost: Work) {
         if core::mem::take(&mut self.has_drained) {
             self.owed = self.owed.saturating_add(cost);
         }
+    }
+
+    /// Index of the oldest job that is not done; the next release when all are.
+    pub(crate) fn frontier(&self, pool: &Pool) -> u64 {
+        if self.state == State::Dead {
+            return u64::MAX;
+        }
+        if let Some(job) = self.job.as_ref().filter(|job| !job.settled) {
+            return job.index;
+        }
+        pool.first(&self.backlog)
+            .map_or(self.next_index, |job| job.index)
     }
 
     /// The number of its job.

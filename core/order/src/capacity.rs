@@ -19,6 +19,8 @@ pub struct Capacity {
     pub grace: Work,
     /// The cost of stopping a job whose budget is used up: its thread owes that, too.
     pub stop_cost: Work,
+    /// The cost of an entry for releases. The running thread is charged with it, and gets it back.
+    pub entry: Work,
     /// The cost of a preemption in cold caches, which the preempted thread executes. Each allotment
     /// of a job holds it, and the first preemption by the job moves it to the other's budget.
     pub cache_delay: Work,
@@ -34,6 +36,7 @@ impl Capacity {
             nodes: 0,
             grace: Work::ZERO,
             stop_cost: Work::ZERO,
+            entry: Work::ZERO,
             cache_delay: Work::ZERO,
         }
     }

@@ -108,6 +108,7 @@ impl Tables {
         for cpu in &mut cpus {
             cpu.capacity.grace = funding.grace.ticks_up(self.frequency);
             cpu.capacity.stop_cost = funding.stop.ticks_up(self.frequency);
+            cpu.capacity.entry = funding.entry.ticks_up(self.frequency);
             cpu.capacity.cache_delay = funding.cache_delay.ticks_up(self.frequency);
             let each = funding.section.ticks_up(self.frequency);
             for (_, declared) in &mut cpu.uses {
@@ -238,6 +239,7 @@ impl CpuTables {
                 nodes: 0,
                 grace: Work::ZERO,
                 stop_cost: Work::ZERO,
+                entry: Work::ZERO,
                 cache_delay: Work::ZERO,
             },
             threads: Vec::new(),

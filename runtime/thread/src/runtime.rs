@@ -408,6 +408,7 @@ impl Runtime {
             cpu.make_room(self.pool() + 1, self.promotions);
             cpu.capacity.grace = funding.grace.ticks_up(frequency);
             cpu.capacity.stop_cost = funding.stop.ticks_up(frequency);
+            cpu.capacity.entry = funding.entry.ticks_up(frequency);
             cpu.capacity.cache_delay = funding.cache_delay.ticks_up(frequency);
             cpu.threads.push((TaskId(task), main));
             cpu.homes.push(0);

@@ -78,6 +78,29 @@ impl Judge<'_> {
         }
     }
 
+    /// A release by the clock: the thread that ran is charged with an entry that is counted with
+    /// the release, and gets it back, once per instant.
+    pub(crate) fn spare(&mut self, released: usize) {
+        let entry = self.log.tables.cpus[self.cpu].capacity.entry.ticks();
+        let comes = &self.threads[released];
+        let is_job = comes.is_clocked() && comes.constraint.class.runs_per_job();
+        let counts = is_job && self.spared < self.now;
+        let Some(thread) = self
+            .before
+            .filter(|t| *t != released && counts && entry > 0)
+        else {
+            return;
+        };
+        let t = &mut self.threads[thread];
+        if t.dead || t.background || !t.constraint.class.runs_per_job() {
+            return;
+        }
+        self.spared = self.now;
+        let beyond = t.debt.min(entry);
+        t.debt -= beyond;
+        t.budget = t.budget.saturating_add(entry - beyond);
+    }
+
     /// The last part of budgets, which is lent.
     pub(crate) fn grace(&self) -> u64 {
         self.log.tables.cpus[self.cpu].capacity.grace.ticks()

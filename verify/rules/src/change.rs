@@ -75,6 +75,11 @@ impl Judge<'_> {
 
     fn of_jobs(&mut self, change: TraceEvent) -> Option<()> {
         use TraceEvent as T;
+        if let T::Released { thread, .. } | T::Skipped { thread, .. } | T::Lost { thread, .. } =
+            change
+        {
+            self.spare(self.find(thread)?);
+        }
         match change {
             T::Released {
                 thread,

@@ -64,6 +64,8 @@ pub(crate) struct Judge<'a> {
     // The entry that is open: its event, the thread that ran when it began, whether the processor
     // or the tree has changed in it, and what a child has to pay for deciding.
     pub(crate) event: Event,
+    /// The last instant at which the running thread got back the cost of an entry.
+    pub(crate) spared: Instant,
     pub(crate) before: Option<usize>,
     pub(crate) switched: bool,
     pub(crate) tree_changed: bool,
@@ -93,6 +95,7 @@ impl<'a> Judge<'a> {
             arm: None,
             was_late: false,
             event: Event::Tick,
+            spared: Instant::ZERO,
             before: None,
             switched: false,
             tree_changed: false,

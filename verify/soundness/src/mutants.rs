@@ -26,7 +26,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 16] = [
+pub const ALL: [Mutant; 17] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -122,6 +122,12 @@ pub const ALL: [Mutant; 16] = [
         features: &[Feature::Overheads],
         analysis,
         fund: cold_caches_for_nothing,
+    },
+    Mutant {
+        mistake: "gives an interrupted thread back more than an entry takes",
+        features: &[Feature::Overheads],
+        analysis,
+        fund: entries_twice,
     },
 ];
 
@@ -327,6 +333,12 @@ fn cold_caches_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
         cache_delay: Work::ZERO,
         ..funding(system)?
     })
+}
+
+fn entries_twice(system: &System) -> Result<Funding, AnalysisError> {
+    let funding = funding(system)?;
+    let entry = funding.entry.saturating_add(funding.entry);
+    Ok(Funding { entry, ..funding })
 }
 
 fn implicit_deadlines(system: &System) -> Result<Claim, AnalysisError> {

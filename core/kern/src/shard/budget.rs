@@ -40,6 +40,25 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// A job of `released` comes by the clock, in an entry that is charged to the thread that runs.
+    /// The analysis counts the entry with the release, so the thread gets it back: once for all
+    /// releases of an instant.
+    pub(super) fn spare(&mut self, released: usize) {
+        let entry = self.costs.entry;
+        let is_job = self.threads[released].constraint.class.runs_per_job();
+        let running = self.running.filter(|id| id.index() != released && is_job);
+        let Some(id) = running.filter(|_| !entry.is_zero() && self.spared < self.now) else {
+            return;
+        };
+        let Some(t) = self.threads.get_mut(id.index()) else {
+            return;
+        };
+        if t.generation == id.generation() && t.is_budgeted() && t.constraint.class.runs_per_job() {
+            self.spared = self.now;
+            t.give_back(entry);
+        }
+    }
+
     /// The budget of `thread` is used up and its job is not done; or it has none, and its job has
     /// received as much as one.
     pub(super) fn exhaust<S: Sink>(&mut self, thread: usize, sink: &mut S) {

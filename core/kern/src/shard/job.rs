@@ -3,7 +3,7 @@
 use punctual_model::Instant;
 use punctual_order::Policy;
 
-use super::{Shard, frontier};
+use super::Shard;
 use crate::pending::{PendingJob, Pool};
 use crate::precedence::Source;
 use crate::thread::{Job, State, Thread};
@@ -44,7 +44,7 @@ impl<P: Policy> Shard<P> {
             if t.generation != pred.generation() {
                 return (0, u64::MAX);
             }
-            (needed(t, pool, arrival, strict), frontier(t, pool))
+            (needed(t, pool, arrival, strict), t.frontier(pool))
         })
     }
 
@@ -137,7 +137,7 @@ impl<P: Policy> Shard<P> {
     #[inline(never)]
     fn announce_to_each<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
-        let (id, done) = (t.id(thread), frontier(t, &self.pool));
+        let (id, done) = (t.id(thread), t.frontier(&self.pool));
         self.precedences.notify(thread);
         self.advance(Source::Local(id), done, sink);
     }

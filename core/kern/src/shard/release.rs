@@ -189,6 +189,7 @@ impl<P: Policy> Shard<P> {
             return;
         }
         if by_clock {
+            self.spare(thread);
             self.release(thread, at, sink);
             return;
         }

@@ -73,9 +73,11 @@ impl<P: Policy> Shard<P> {
             last_promoted: None,
             deciding: None,
             last_created: None,
+            spared: Instant::ZERO,
             costs: Costs {
                 grace: capacity.grace,
                 stop: capacity.stop_cost,
+                entry: capacity.entry,
                 cache_delay: capacity.cache_delay,
             },
         }

@@ -277,6 +277,7 @@ impl Short {
             nodes: 0,
             grace: Work::ZERO,
             stop_cost: Work::ZERO,
+            entry: Work::ZERO,
             cache_delay: Work::ZERO,
         };
         let policy = Last {

@@ -124,6 +124,7 @@ pub fn input<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuInput<FixedPriori
         nodes: 0,
         grace: Work::ZERO,
         stop_cost: Work::ZERO,
+        entry: Work::ZERO,
         cache_delay: Work::ZERO,
     };
     let mut shard = Shard::new(Tree::new(capacity, FixedPriority::new(specs.len())));

@@ -169,7 +169,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     let (threads, pending, turn) = (next()?, next()?, next()?);
     let mut or_none = || words.next().map_or(Ok(0), number);
     let (nodes, grace, stop_cost) = (or_none()?, or_none()?, or_none()?);
-    let cache_delay = or_none()?;
+    let (cache_delay, entry) = (or_none()?, or_none()?);
     let nodes = u16::try_from(nodes).map_err(|_| "more nodes than a tree can have")?;
     let below = |value: u64, most: usize| {
         let value = usize::try_from(value).ok().filter(|value| *value <= most);
@@ -182,6 +182,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
         nodes,
         grace: Work::from_ticks(grace),
         stop_cost: Work::from_ticks(stop_cost),
+        entry: Work::from_ticks(entry),
         cache_delay: Work::from_ticks(cache_delay),
     })
 }

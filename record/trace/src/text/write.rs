@@ -238,17 +238,16 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     let room = tables.capacity;
     let turn = room.background_turn.ticks();
     let _ = write!(text, "capacity {} {} {turn}", room.threads, room.pending);
-    let costs = [room.grace, room.stop_cost, room.cache_delay].map(Work::ticks);
-    let [grace, stop_cost, cache_delay] = costs;
-    let owes = costs.iter().any(|cost| *cost > 0);
-    if room.nodes > 0 || owes {
+    let costs = [room.grace, room.stop_cost, room.cache_delay, room.entry].map(Work::ticks);
+    let used = costs
+        .iter()
+        .rposition(|cost| *cost > 0)
+        .map_or(0, |at| at + 1);
+    if room.nodes > 0 || used > 0 {
         let _ = write!(text, " {}", room.nodes);
     }
-    if owes {
-        let _ = write!(text, " {grace} {stop_cost}");
-    }
-    if cache_delay > 0 {
-        let _ = write!(text, " {cache_delay}");
+    for cost in &costs[..used] {
+        let _ = write!(text, " {cost}");
     }
     text.push('\n');
     let mut put = |line| put_line(text, line);
