@@ -8,7 +8,7 @@ use punctual::{
     admit, simulate_unjudged, terms_on,
 };
 use punctual_kern::TraceEvent;
-use punctual_model::{Funding, Machine, OnOverrun, Reserve};
+use punctual_model::{Funding, Machine, OnOverrun, Priority, Reserve, Scheduler, Supply, Trust};
 use punctual_sim::Overrun;
 use punctual_trace::Record;
 
@@ -53,9 +53,28 @@ fn alone(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
     (system, options)
 }
 
-/// The budgets that the task gets, one after the other.
-fn budgets(per_mille: u32, on_overrun: OnOverrun) -> Vec<u64> {
-    let (system, options) = alone(per_mille, on_overrun);
+/// That task, on a CPU with a scheduler below: there debts last over idle times.
+fn in_a_tree(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
+    let (mut system, options) = alone(per_mille, on_overrun);
+    let below = Scheduler {
+        name: "below".into(),
+        cpu: CpuId(0),
+        parent: None,
+        policy: PolicyKind::EarliestDeadlineFirst,
+        priority: Priority::new(1),
+        supply: Supply::Shared,
+        trust: Trust::Inline,
+        quota: None,
+        fallback: None,
+        code: None,
+    };
+    system.schedulers.push(below);
+    system.cpus[0].policy = PolicyKind::FixedPriority { preemptive: true };
+    (system, options)
+}
+
+/// The budgets that the first task gets, one after the other.
+fn budgets((system, options): (System, SimOptions)) -> Vec<u64> {
     let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
     assert_eq!(punctual_rules::check(&log), []);
     let granted = |(_, record)| match record {
@@ -69,16 +88,22 @@ fn budgets(per_mille: u32, on_overrun: OnOverrun) -> Vec<u64> {
 #[test]
 fn a_job_owes_what_it_uses_of_its_grace_and_what_it_costs_to_stop_it() {
     // 12 are counted: nothing is owed.
-    assert_eq!(budgets(1_200, OnOverrun::Throttle), [15; 6]);
+    assert_eq!(budgets(in_a_tree(1_200, OnOverrun::Throttle)), [15; 6]);
     // 13 of 15: one of the grace of 3.
-    let by_one = budgets(1_300, OnOverrun::Throttle);
+    let by_one = budgets(in_a_tree(1_300, OnOverrun::Throttle));
     assert_eq!(by_one[..3], [15, 14, 13]);
     // 15 of 15, and stopped: 3 and 5.
-    let stopped = budgets(9_000, OnOverrun::Throttle);
+    let stopped = budgets(in_a_tree(9_000, OnOverrun::Throttle));
     assert_eq!(stopped[..6], [15, 7, 7, 7, 7, 7]);
     // Under a rule that ends the job its successor owes.
-    let ended = budgets(9_000, OnOverrun::Demote);
+    let ended = budgets(in_a_tree(9_000, OnOverrun::Demote));
     assert_eq!(ended[..2], [15, 7]);
+}
+
+#[test]
+fn nothing_is_owed_across_an_idle_instant() {
+    assert_eq!(budgets(alone(1_300, OnOverrun::Throttle)), [15; 6]);
+    assert_eq!(budgets(alone(9_000, OnOverrun::Throttle))[..6], [15; 6]);
 }
 
 #[test]

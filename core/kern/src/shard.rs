@@ -35,6 +35,7 @@ use crate::thread::{Costs, JobStamp, JobView, Key, State, Thread};
 use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
+pub use budget::MAX_LOOKED_AT;
 pub use fast::FastOutcome;
 pub use replace::MAX_PLACES_PER_ENTRY;
 pub use setup::ConfigError;
@@ -423,7 +424,10 @@ impl<P: Policy> Shard<P> {
         let (chosen, deciding) = match next {
             Next::Thread(thread) => (Some(thread), None),
             Next::RunChild(child) => (None, Some(child)),
-            Next::Idle => (None, None),
+            Next::Idle => {
+                self.end_busy_window();
+                (None, None)
+            }
         };
         self.deciding = deciding;
         self.report_keys(sink);

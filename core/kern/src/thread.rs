@@ -118,6 +118,8 @@ pub(crate) struct Costs {
     pub(crate) grace: Work,
     pub(crate) stop: Work,
     pub(crate) entry: Work,
+    /// In which busy window of the CPU: debts end with it.
+    pub(crate) window: u64,
     pub(crate) cache_delay: Work,
 }
 
@@ -149,6 +151,8 @@ pub(crate) struct Thread {
     pub(crate) debt: Work,
     /// The grace that jobs before have used, and the cost of stopping them.
     pub(crate) owed: Work,
+    /// The busy window of the CPU in which it took its last allotment.
+    pub(crate) window: u64,
     /// Its job has executed to the end of the budget.
     pub(crate) has_drained: bool,
     /// The part of its budget that it hands to the first that it preempts. Zero once it has run.
@@ -245,8 +249,9 @@ impl Thread {
             self.budget = full;
             return;
         }
-        let mut owed = self.owed;
-        if had_one {
+        let is_same = core::mem::replace(&mut self.window, costs.window) == costs.window;
+        let mut owed = if is_same { self.owed } else { Work::ZERO };
+        if had_one && is_same {
             owed = owed.saturating_add(costs.grace.saturating_sub(self.budget));
         }
         if goes_on {

@@ -125,7 +125,8 @@ pub struct Funding {
     /// From the end of a budget to the next job's first instruction: a timer entry or a preemption.
     /// The thread owes it, too.
     pub stop: Work<Ns>,
-    /// An entry for releases. It is counted with them, so the thread that it interrupts gets it back.
+    /// An entry for releases. It is counted with them, so the thread that it interrupts gets it
+    /// back.
     pub entry: Work<Ns>,
     /// The part of a stretch that a job does not execute itself if it preempts another: the caches
     /// that the other fills again, on its own budget.

@@ -5,11 +5,13 @@
 //! its debt, taken from the next allotment. So are the used part of the grace, which ends its
 //! budget, and the cost of stopping its job.
 
+use punctual_kern::MAX_LOOKED_AT;
 use punctual_model::{OnOverrun, Work};
 
 use crate::Rule;
 use crate::entry::{InTicks, Judge};
 use crate::queue::Entity;
+use crate::thread::Thread;
 
 impl Judge<'_> {
     /// Charges the interval since the last entry.
@@ -101,6 +103,21 @@ impl Judge<'_> {
         t.budget = t.budget.saturating_add(entry - beyond);
     }
 
+    /// Nobody runs. Unless a job has budget and waits for something else, nothing is owed any more.
+    pub(crate) fn end_busy_window(&mut self) {
+        let capacity = self.log.tables.cpus[self.cpu].capacity;
+        let could_go_on = |t: &Thread| {
+            let (job, waits) = (t.current.filter(|c| !c.settled), t.blocked || t.ready);
+            let waits = waits || t.waits_on.is_some() || t.request.is_some();
+            let comes = job.is_none() && !t.open.is_empty();
+            !t.dead && !t.background && (comes || (job.is_some() && waits))
+        };
+        let few = capacity.threads <= MAX_LOOKED_AT && capacity.nodes == 0;
+        if few && !self.threads.iter().any(could_go_on) {
+            self.window += 1;
+        }
+    }
+
     /// The last part of budgets, which is lent.
     pub(crate) fn grace(&self) -> u64 {
         self.log.tables.cpus[self.cpu].capacity.grace.ticks()
@@ -109,9 +126,9 @@ impl Judge<'_> {
     /// A thread takes an allotment for a job that needs more than one.
     pub(crate) fn replenished(&mut self, thread: usize, budget: u64) {
         self.stops(thread);
-        let grace = self.grace();
+        let (grace, window) = (self.grace(), self.window);
         let t = &mut self.threads[thread];
-        let expected = t.settle_debt(grace);
+        let expected = t.settle_debt(grace, window);
         t.taken += 1;
         t.granted = t.granted.max(t.taken);
         let left = std::mem::replace(&mut t.budget, budget);

@@ -306,7 +306,7 @@ impl Judge<'_> {
 
     /// The thread turns to its next job.
     fn begin_job(&mut self, thread: usize, index: u64, started: bool) {
-        let grace = self.grace();
+        let terms = (self.grace(), self.window);
         let t = &mut self.threads[thread];
         let current = t.current.as_mut().filter(|c| c.job.index == index);
         if let Some(current) = current.filter(|c| started && !c.started) {
@@ -326,7 +326,7 @@ impl Judge<'_> {
             started,
             ..CurrentJob::default()
         });
-        t.take_allotment(&job, grace);
+        t.take_allotment(&job, terms);
     }
 
     fn completed(

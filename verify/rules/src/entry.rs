@@ -66,6 +66,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) event: Event,
     /// The last instant at which the running thread got back the cost of an entry.
     pub(crate) spared: Instant,
+    /// The busy window of the CPU, counted.
+    pub(crate) window: u64,
     pub(crate) before: Option<usize>,
     pub(crate) switched: bool,
     pub(crate) tree_changed: bool,
@@ -96,6 +98,7 @@ impl<'a> Judge<'a> {
             was_late: false,
             event: Event::Tick,
             spared: Instant::ZERO,
+            window: 0,
             before: None,
             switched: false,
             tree_changed: false,
@@ -301,6 +304,9 @@ impl<'a> Judge<'a> {
             self.section_is_armed(thread);
         }
         self.releases_are_in_time(false);
+        if decision.next == Next::Idle {
+            self.end_busy_window();
+        }
         self.armed = match decision.arm {
             // More was due than an entry serves: the next one, at once, is as late as this.
             Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),

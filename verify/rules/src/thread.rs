@@ -85,6 +85,8 @@ pub(crate) struct Thread {
     pub(crate) debt: u64,
     /// The part of its debt that lasts from job to job.
     pub(crate) owed: u64,
+    /// The busy window of the CPU in which it took its last allotment.
+    pub(crate) window: u64,
     /// Its last allotment was a job's, so a grace was part of it.
     pub(crate) graced: bool,
     /// Its job has executed to the end of a budget, and has not been stopped for it yet.
@@ -129,6 +131,7 @@ impl Thread {
             budget: 0,
             debt: 0,
             owed: 0,
+            window: 0,
             graced: false,
             drained: false,
             is_fresh: false,
@@ -187,11 +190,11 @@ impl Thread {
 
     /// The thread turns to a job: its budget is the job's own allotment, or what the job before
     /// left of a later one.
-    pub(crate) fn take_allotment(&mut self, job: &OpenJob, grace: u64) {
+    pub(crate) fn take_allotment(&mut self, job: &OpenJob, (grace, window): (u64, u64)) {
         let renewed = matches!(self.constraint.class, Class::Reservation { .. });
         if self.taken < job.allotment || renewed {
             self.debt = 0;
-            self.budget = self.settle_debt(grace);
+            self.budget = self.settle_debt(grace, window);
             self.taken = job.allotment;
         } else {
             self.defer();
@@ -200,10 +203,15 @@ impl Thread {
 
     /// The rest of an allotment that it takes now, less its debts and the grace that the last one
     /// used.
-    pub(crate) fn settle_debt(&mut self, grace: u64) -> u64 {
+    pub(crate) fn settle_debt(&mut self, grace: u64, window: u64) -> u64 {
         let full = self.allotment();
-        let mut debt = core::mem::take(&mut self.debt).saturating_add(self.owed);
-        if core::mem::replace(&mut self.graced, self.constraint.class.runs_per_job()) {
+        let mut debt = core::mem::take(&mut self.debt);
+        let had_one = core::mem::replace(&mut self.graced, self.constraint.class.runs_per_job());
+        let is_same = !self.graced || core::mem::replace(&mut self.window, window) == window;
+        if is_same {
+            debt = debt.saturating_add(self.owed);
+        }
+        if had_one && is_same {
             debt = debt.saturating_add(grace.saturating_sub(self.budget));
         }
         if !self.graced {

@@ -16,9 +16,12 @@ use punctual_model::{Class, Instant, OnOverrun, ThreadId};
 use punctual_order::{Band, Policy};
 
 use super::Shard;
-use crate::thread::{Job, State};
+use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
+
+/// Where a CPU has more threads, their debts last over idle times.
+pub const MAX_LOOKED_AT: usize = 256;
 
 impl<P: Policy> Shard<P> {
     /// A thread runs. If its job preempts another for the first time on its allotment, the part of
@@ -56,6 +59,24 @@ impl<P: Policy> Shard<P> {
         if t.generation == id.generation() && t.is_budgeted() && t.constraint.class.runs_per_job() {
             self.spared = self.now;
             t.give_back(entry);
+        }
+    }
+
+    /// Nobody runs. Where no job could go on with the budget that it has, every busy window ends
+    /// here, and a grace and a stop are counted once in each: nothing is owed any more. Looks at
+    /// [`MAX_LOOKED_AT`] threads at most.
+    pub(super) fn end_busy_window(&mut self) {
+        let capacity = self.tree.capacity();
+        let few = capacity.threads <= MAX_LOOKED_AT && capacity.nodes == 0;
+        if self.costs.stop.is_zero() || !few {
+            return;
+        }
+        let could_go_on = |t: &Thread| {
+            let unsettled = t.job.as_ref().is_some_and(|job| !job.settled);
+            unsettled && t.is_budgeted() && !matches!(t.state, State::Throttled | State::Dead)
+        };
+        if !self.threads.iter().any(could_go_on) {
+            self.costs.window += 1;
         }
     }
 

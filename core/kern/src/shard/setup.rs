@@ -78,6 +78,7 @@ impl<P: Policy> Shard<P> {
                 grace: capacity.grace,
                 stop: capacity.stop_cost,
                 entry: capacity.entry,
+                window: 0,
                 cache_delay: capacity.cache_delay,
             },
         }
