@@ -67,6 +67,7 @@ fn in_a_tree(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
         quota: None,
         fallback: None,
         code: None,
+        receiver: None,
     };
     system.schedulers.push(below);
     system.cpus[0].policy = PolicyKind::FixedPriority { preemptive: true };
