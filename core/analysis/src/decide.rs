@@ -17,6 +17,7 @@ use crate::component::Component;
 use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
+use crate::lookup::is_background_slice;
 use crate::node::Node;
 use crate::precedence::Edge;
 use crate::solve::{self, Options};
@@ -78,11 +79,14 @@ fn has_excess(Solved { node, bounds }: &Solved, step_budget: &StepBudget) -> Che
 /// refuse it as well.
 fn is_late(system: &System, Solved { node, bounds }: &Solved) -> bool {
     if node.supply == Supply::Nothing {
-        return true;
+        return !node
+            .scheduler
+            .is_some_and(|id| is_background_slice(system, id));
     }
     let late = |(entity, bound): (&Entity, &Option<Bound>)| {
         let allowed = allowed_of(system, entity);
-        bound.is_none_or(|b| b.response > allowed)
+        let is_late = bound.is_none_or(|b| b.response > allowed);
+        is_late && !matches!(entity.who, Who::Server(id) if is_background_slice(system, id))
     };
     node.entities.iter().zip(bounds).any(late) || exceeds_limit(system, node)
 }

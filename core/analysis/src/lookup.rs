@@ -5,7 +5,8 @@
 //!    longer than the list of schedulers.
 
 use punctual_model::{
-    CpuId, Ns, PolicyKind, Scheduler, SchedulerId, Slot, Supply, System, Task, TaskId,
+    Class, CpuId, Ns, PolicyKind, Scheduler, SchedulerId, ServerKind, Slot, Supply, System, Task,
+    TaskId,
 };
 
 use crate::error::{Checked, invalid};
@@ -114,4 +115,25 @@ pub(crate) fn share_ppm(task: &Task) -> u64 {
         .or(task.class.relative_deadline());
     let span = u128::from(span.unwrap_or_default().max(TICK).as_ns());
     u64::try_from(u128::from(budget.as_ns()) * 1_000_000 / span).unwrap_or(u64::MAX)
+}
+
+/// Whether a slice of a scheduler's supply may come late: nobody on it has a deadline, and its
+/// giver orders by priority, so that no other bound builds on when it comes. Each period has no
+/// more of it than one budget, whatever was left of the one before.
+pub(crate) fn is_background_slice(system: &System, id: SchedulerId) -> bool {
+    let Some(slice) = system.schedulers.get(id.index()) else {
+        return false;
+    };
+    let deferrable = matches!(
+        slice.supply,
+        Supply::Server(server) if server.kind == ServerKind::Deferrable
+    );
+    let above = policy_of(system, (slice.cpu, slice.parent));
+    let by_priority = matches!(above, Ok(PolicyKind::FixedPriority { preemptive: true }));
+    let mut tasks = system.tasks.iter().filter(|t| t.scheduler == Some(id));
+    slice.receiver.is_some()
+        && deferrable
+        && by_priority
+        && tasks.all(|task| task.class == Class::Aperiodic)
+        && !system.schedulers.iter().any(|s| s.parent == Some(id))
 }

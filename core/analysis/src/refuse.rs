@@ -19,6 +19,7 @@ use crate::edf::{self, Excess};
 use crate::entity::Who;
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
+use crate::lookup::is_background_slice;
 use crate::node::Node;
 use crate::supply::Supply;
 use crate::tree::Solved;
@@ -32,6 +33,10 @@ pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal
     let mut refusals = Vec::new();
     let step_budget = bounds::query();
     for solved in nodes {
+        let background = |id| is_background_slice(system, id);
+        if solved.node.scheduler.is_some_and(background) {
+            continue;
+        }
         if solved.node.supply == Supply::Nothing {
             refusals.extend(without_supply(system, nodes, &solved.node));
         } else {
@@ -100,7 +105,8 @@ fn of_node(
     for (place, entity) in node.entities.iter().enumerate() {
         let bound = bounds.get(place).copied().flatten();
         let allowed = decide::allowed_of(system, entity);
-        if bound.is_some_and(|b| b.response <= allowed) {
+        let may_be_late = matches!(entity.who, Who::Server(id) if is_background_slice(system, id));
+        if bound.is_some_and(|b| b.response <= allowed) || may_be_late {
             continue;
         }
         // What the node's demand already says: overload without a bound, or an EDF deadline.

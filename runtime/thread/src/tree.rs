@@ -43,9 +43,16 @@ use crate::thread::{Builder, SpawnError, Thread, ThreadRef};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scheduler(At);
 
-/// A scheduler that budget may be lent to, and nothing else: siblings give each other this.
+/// A scheduler that budget may be lent to, or time be delegated to, and nothing else: schedulers
+/// that do not trust each other give each other this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recipient(At);
+
+/// A slice of a scheduler's supply in the hands of another, and the authority to hand on its time.
+/// The receiver binds threads to it ([`Scheduler::bind`]). It ends when somebody above takes it
+/// back, or with its receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slice(At);
 
 /// A scheduler of one CPU of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +127,7 @@ impl Terms {
         }
     }
 
-    fn in_core(self) -> NodeTerms {
+    fn in_core(self, receiver: Option<NodeId>) -> NodeTerms {
         let frequency = clock_rate().frequency;
         let server = self.server.map(|server| server.in_ticks(frequency));
         NodeTerms {
@@ -129,7 +136,7 @@ impl Terms {
             order: u32::MAX,
             trust: Trust::Inline,
             quota: self.quota,
-            receiver: None,
+            receiver,
         }
     }
 }
@@ -211,8 +218,19 @@ impl Scheduler {
     /// [`SpawnError::Refused`] when there is none; [`SpawnError::NotHere`].
     pub fn child(&self, name: &str) -> Result<Scheduler, SpawnError> {
         let place = self.0.place()?;
-        let node = place.ask(|admission, _| Ok(admission.named(self.0.node, name)?))?;
+        let node = place.ask(|admission, _| Ok(admission.named(self.0.node, (name, false))?))?;
         Ok(Scheduler(At::new(&place, node)))
+    }
+
+    /// The slice of this name below: one that a run starts with is named after its giver and its
+    /// receiver, `giver:receiver`.
+    ///
+    /// # Errors
+    /// As [`Scheduler::child`].
+    pub fn slice(&self, name: &str) -> Result<Slice, SpawnError> {
+        let place = self.0.place()?;
+        let node = place.ask(|admission, _| Ok(admission.named(self.0.node, (name, true))?))?;
+        Ok(Slice(At::new(&place, node)))
     }
 
     /// Creates a thread in the care of this scheduler, admitted on its supply; see
@@ -254,15 +272,38 @@ impl Scheduler {
     /// See [`SpawnError`]; [`punctual_kern::Refusal::NoNodeLeft`] when there is no room
     /// ([`crate::Runtime::promotions`]).
     pub fn promote(&self, name: &str, terms: Terms) -> Result<Scheduler, SpawnError> {
-        let place = self.0.place()?;
-        let by = self.0.node;
-        let node = place.ask(|admission, now| {
-            admission.promote(by, (name, terms.in_model(name)), now, || {
-                let made = manage(by, Request::Promote(terms.in_core()), &[])?;
-                made.ok_or(SpawnError::NoRun)
-            })
-        })?;
-        Ok(Scheduler(At::new(&place, node)))
+        self.0.promote((name, terms), None).map(Scheduler)
+    }
+
+    /// A slice of this scheduler's supply goes into the hands of another, if everybody stays on
+    /// time beside it: `terms` are those of a server, at a priority among what this scheduler
+    /// orders. All slices together are at most its own server. The handle is for the receiver.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; [`punctual_kern::Refusal::TooLittleBudget`] beyond the supply, which is
+    /// less for one period behind the end of a slice.
+    pub fn delegate(&self, to: &Recipient, terms: Terms) -> Result<Slice, SpawnError> {
+        self.0.delegate(to, terms)
+    }
+
+    /// A thread of its own executes on a slice that it holds, if everybody is on time then. It
+    /// stays in the care of this scheduler; [`Scheduler::revoke`] brings it back to its supply.
+    ///
+    /// # Errors
+    /// As [`Scheduler::grant`].
+    pub fn bind(&self, thread: impl Into<ThreadRef>, to: &Slice) -> Result<(), SpawnError> {
+        let to = to.0.beside(&self.0)?.node;
+        self.moves(thread.into(), to, |thread| Request::Grant { thread, to })
+    }
+
+    /// A slice of the supply of this scheduler or of one below ends, with all that was delegated
+    /// from it. Threads on them go on on the supply of their own schedulers, if they are on time
+    /// there.
+    ///
+    /// # Errors
+    /// As [`Scheduler::demote`].
+    pub fn take_back(&self, slice: &Slice) -> Result<(), SpawnError> {
+        self.0.end(&slice.0)
     }
 
     /// A scheduler below this one is none any more, nor are those below it; their threads fall back
@@ -271,19 +312,7 @@ impl Scheduler {
     /// # Errors
     /// See [`SpawnError`]; [`SpawnError::HasJob`] while a thread with a guarantee there has a job.
     pub fn demote(&self, scheduler: &Scheduler) -> Result<(), SpawnError> {
-        let place = self.0.place()?;
-        let node = scheduler.0.beside(&self.0)?.node;
-        place.ask(|admission, now| {
-            let moved = admission.leaves((self.0.node, node), now)?;
-            let threads = moved.as_ref().map_or(&[][..], |moved| &moved.threads);
-            // One that is being created has a job.
-            let threads = threads.iter().map(|who| who.and_then(Who::id));
-            let threads: Option<Vec<ThreadId>> = threads.collect();
-            let threads = threads.ok_or(SpawnError::HasJob)?;
-            let _ = manage(self.0.node, Request::Demote(node), &threads)?;
-            admission.accept(moved, crate::thread::now().unwrap_or(now));
-            Ok(())
-        })
+        self.0.end(&scheduler.0)
     }
 
     /// A thread of its own goes into the care of a child, if everybody is on time then.
@@ -337,15 +366,7 @@ impl Scheduler {
     /// # Errors
     /// See [`SpawnError`].
     pub fn lend(&self, to: &Recipient, work: Work<Ns>) -> Result<(), SpawnError> {
-        let place = self.0.place()?;
-        let (by, to) = (self.0.node, to.0.beside(&self.0)?.node);
-        let ticks = work.ticks_up(clock_rate().frequency);
-        place.ask(|admission, now| {
-            let moved = admission.lends((by, to), work, now)?;
-            let _ = manage(by, Request::Lend { to, work: ticks }, &[])?;
-            admission.accept(moved, crate::thread::now().unwrap_or(now));
-            Ok(())
-        })
+        self.0.lend(to, work)
     }
 
     /// A thread of the subtree waits. One with a guarantee waits no longer and no more often than
@@ -391,6 +412,38 @@ impl Scheduler {
     }
 }
 
+impl Slice {
+    /// A slice of this slice goes into the hands of another, as by [`Scheduler::delegate`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delegate(&self, to: &Recipient, terms: Terms) -> Result<Slice, SpawnError> {
+        self.0.delegate(to, terms)
+    }
+
+    /// The rest of it goes to a slice or a scheduler with the same giver until the end of its
+    /// period, as by [`Scheduler::lend`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transfer(&self, to: &Recipient, work: Work<Ns>) -> Result<(), SpawnError> {
+        self.0.lend(to, work)
+    }
+
+    /// A slice that was delegated from this one ends, as by [`Scheduler::take_back`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take_back(&self, slice: &Slice) -> Result<(), SpawnError> {
+        self.0.end(&slice.0)
+    }
+
+    /// The handle by which others transfer time to it.
+    pub fn recipient(&self) -> Recipient {
+        Recipient(self.0)
+    }
+}
+
 /// The core's name of a thread of the caller's CPU that lives.
 fn id_of(thread: ThreadRef) -> Result<ThreadId, SpawnError> {
     thread.who.and_then(Who::id).ok_or(SpawnError::NotHere)
@@ -400,6 +453,57 @@ impl At {
     fn new(place: &Place, node: NodeId) -> At {
         let (run, cpu) = place.tree();
         At { run, cpu, node }
+    }
+
+    /// A scheduler below this one, or a slice of it for another.
+    fn promote(
+        &self,
+        (name, terms): (&str, Terms),
+        receiver: Option<NodeId>,
+    ) -> Result<At, SpawnError> {
+        let (place, by) = (self.place()?, self.node);
+        let scheduler = (name, terms.in_model(name), receiver);
+        let node = place.ask(|admission, now| {
+            admission.promote(by, scheduler, now, || {
+                let made = manage(by, Request::Promote(terms.in_core(receiver)), &[])?;
+                made.ok_or(SpawnError::NoRun)
+            })
+        })?;
+        Ok(At::new(&place, node))
+    }
+
+    fn delegate(&self, to: &Recipient, terms: Terms) -> Result<Slice, SpawnError> {
+        let to = to.0.beside(self)?.node;
+        self.promote(("slice", terms), Some(to)).map(Slice)
+    }
+
+    /// A scheduler below this one ends, or a slice of it.
+    fn end(&self, below: &At) -> Result<(), SpawnError> {
+        let (place, by) = (self.place()?, self.node);
+        let node = below.beside(self)?.node;
+        place.ask(|admission, now| {
+            let moved = admission.leaves((by, node), now)?;
+            let threads = moved.as_ref().map_or(&[][..], |moved| &moved.threads);
+            // One that is being created has a job.
+            let threads = threads.iter().map(|who| who.and_then(Who::id));
+            let threads: Option<Vec<ThreadId>> = threads.collect();
+            let threads = threads.ok_or(SpawnError::HasJob)?;
+            let _ = manage(by, Request::Demote(node), &threads)?;
+            admission.accept(moved, crate::thread::now().unwrap_or(now));
+            Ok(())
+        })
+    }
+
+    fn lend(&self, to: &Recipient, work: Work<Ns>) -> Result<(), SpawnError> {
+        let (place, by) = (self.place()?, self.node);
+        let to = to.0.beside(self)?.node;
+        let ticks = work.ticks_up(clock_rate().frequency);
+        place.ask(|admission, now| {
+            let moved = admission.lends((by, to), work, now)?;
+            let _ = manage(by, Request::Lend { to, work: ticks }, &[])?;
+            admission.accept(moved, crate::thread::now().unwrap_or(now));
+            Ok(())
+        })
     }
 
     /// The place of the caller, if that is on this CPU, in this run.

@@ -98,6 +98,7 @@ impl Mix {
                 features.push(*feature);
             }
         }
+        hierarchy::slice(&mut system);
         if features.contains(&Feature::Overheads) {
             machine::budget_timer(random, &mut system);
         }

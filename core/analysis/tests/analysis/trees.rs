@@ -342,7 +342,7 @@ fn a_server_whose_budget_comes_late_is_mended_by_less_of_it() {
 #[test]
 fn a_slice_is_guaranteed_or_background_and_the_verdict_says_why() {
     // The giver has 4 in 10, of which its own task takes 3 in 20 before the slice or after it.
-    let judged = |priority: u32, every: u64| {
+    let judged = |priority: u32, every: u64, ends: bool| {
         let mut system = within(
             periodic(FP, &[(3, 20, 20), (1, 40, 40)]),
             1,
@@ -358,26 +358,31 @@ fn a_slice_is_guaranteed_or_background_and_the_verdict_says_why() {
         system.schedulers.push(slice);
         system.tasks[0].priority = Priority::new(5);
         system.tasks[1].scheduler = Some(SchedulerId(1));
+        if !ends {
+            system.tasks[1].class = Class::Aperiodic;
+        }
         let verdict = admit(&system).expect("checked");
         let slice = verdict.schedulers[1].slice.clone().expect("a slice");
         assert_eq!((slice.by.as_str(), slice.to.as_str()), ("giver", "task.b"));
-        (
-            slice.is_guaranteed,
-            slice.reason,
-            verdict.tasks[1].response_bound,
-        )
+        let answers = (slice.is_guaranteed, verdict.admitted);
+        assert_eq!(is_admitted(&system), Ok(verdict.admitted));
+        (answers, slice.reason, verdict.tasks[1].response_bound)
     };
     // Before the task: 6 without supply, and 1.
-    let (guaranteed, reason, bound) = judged(6, 10);
-    assert!(guaranteed, "{reason}");
+    let (answers, reason, bound) = judged(6, 10, true);
+    assert_eq!(answers, (true, true), "{reason}");
     assert!(reason.starts_with("given whole within 7ns"), "{reason}");
     assert_eq!(bound, Some(span(15 + 1)));
-    // Behind it, in 10: the task may take 3 of the 4, and the supply may be as late as 6.
-    let (guaranteed, reason, bound) = judged(4, 8);
-    assert!(!guaranteed, "{reason}");
+    // Behind it, in 8: the task may take 3 of the 4, and the supply may be as late as 6.
+    let (answers, reason, bound) = judged(4, 8, true);
+    assert_eq!(answers, (false, false), "{reason}");
     assert!(
         reason.contains("its supply may not give the slice within 8ns"),
         "{reason}"
     );
     assert_eq!(bound, None, "nothing on it is bounded");
+    // Where nobody on it has a deadline, that is no reason to refuse the others.
+    let (answers, reason, bound) = judged(4, 8, false);
+    assert_eq!(answers, (false, true), "{reason}");
+    assert_eq!(bound, None);
 }

@@ -1,10 +1,10 @@
 //! The book of a node, in debug builds: the work that was executed on it, and its loans.
 
-pub(super) use book::Book;
+pub(super) use kept::Book;
 
 /// The work that was executed on a node, in debug builds: INV-TIME is about it.
 #[cfg(debug_assertions)]
-mod book {
+mod kept {
     use punctual_model::Work;
 
     /// All of it since the node exists.
@@ -74,7 +74,7 @@ mod book {
 
 /// Release builds keep no book.
 #[cfg(not(debug_assertions))]
-mod book {
+mod kept {
     use punctual_model::Work;
 
     #[derive(Clone, Copy, Debug, Default)]

@@ -42,7 +42,7 @@ struct World {
     /// For messages.
     history: Vec<String>,
     /// How often each request was done.
-    done: [u32; 7],
+    done: [u32; 9],
     jobs: u32,
 }
 
@@ -73,7 +73,7 @@ impl World {
             nodes: vec![NodeId::ROOT],
             root,
             history: Vec::new(),
-            done: [0; 7],
+            done: [0; 9],
             jobs: 0,
         }
     }
@@ -214,12 +214,16 @@ impl World {
     fn promote(&mut self) {
         let by = self.node();
         let period = self.random.within(4, 30) * MS;
+        let receiver = self.random.happens(500).then(|| self.node());
+        let receiver = receiver.filter(|receiver| *receiver != by);
+        let share = if receiver.is_some() { 5 } else { 1 };
         let server = Server {
             kind: *self.random.pick(&ServerKind::ALL).expect("some"),
-            budget: Work::from_ns(period * self.random.within(5, 45) / 100),
+            // Slices are small, or there are few.
+            budget: Work::from_ns(period * self.random.within(5, 45) / share / 100),
             period: Span::from_ns(period),
         };
-        let shared = self.random.happens(150);
+        let shared = receiver.is_none() && self.random.happens(150);
         let priority = Priority::new(u32::try_from(self.random.below(8)).expect("small"));
         let scheduler = Scheduler {
             name: String::new(),
@@ -249,12 +253,12 @@ impl World {
             order: u32::MAX,
             trust: Trust::Inline,
             quota: None,
-            receiver: None,
+            receiver,
         });
         let now = self.ns();
         let aside = Admission::new(self.root, Machine::default(), Arc::default());
         let mut admission = core::mem::replace(&mut self.admission, aside);
-        let made = admission.promote(by, ("s", scheduler), now, || {
+        let made = admission.promote(by, ("s", scheduler, receiver), now, || {
             match self.enter(Event::Manage { by, request }) {
                 true => Ok(self.shard.last_promoted().expect("promoted")),
                 false => Err(NotAdmitted::NoScheduler(by)),
@@ -263,7 +267,8 @@ impl World {
         self.admission = admission;
         if let Ok(node) = made {
             self.nodes.push(node);
-            self.told(2, format!("{node:?} below {by:?}: {request:?}"));
+            let kind = if receiver.is_some() { 7 } else { 2 };
+            self.told(kind, format!("{node:?} below {by:?}: {request:?}"));
         }
     }
 
@@ -274,7 +279,10 @@ impl World {
         let place = self.random.index(self.admitted.len());
         let (id, grant) = (self.admitted[place].id, self.admitted[place].grant);
         let (by, other) = (self.node(), self.node());
-        let down = self.random.happens(500);
+        let holder = self.shard.tree().receiver(other);
+        let down = holder.is_some() || self.random.happens(500);
+        // A slice is its holder's to bind threads to.
+        let by = holder.unwrap_or(by);
         let home = if down { other } else { by };
         let request = match down {
             true => Request::Grant {
@@ -291,8 +299,10 @@ impl World {
         let _ = self.enter(Event::Tick);
         if self.shard.job(id).is_none() && self.enter(Event::Manage { by, request }) {
             self.admission.accept(Some(moved), now);
+            let is_bound = self.shard.tree().receiver(home).is_some();
+            let kind = if is_bound { 8 } else { 3 };
             let name = &self.admitted[place].name;
-            self.told(3, format!("{name} by {by:?}: {request:?}"));
+            self.told(kind, format!("{name} by {by:?}: {request:?}"));
         }
     }
 
@@ -304,10 +314,7 @@ impl World {
         };
         let _ = self.enter(Event::Tick);
         let tree = self.shard.tree();
-        let mut inside = self
-            .admitted
-            .iter()
-            .filter(|t| tree.is_in_subtree(t.id, node));
+        let mut inside = self.admitted.iter().filter(|t| tree.falls_with(t.id, node));
         if inside.any(|t| self.shard.job(t.id).is_some()) {
             return;
         }
@@ -375,7 +382,7 @@ impl World {
 
 #[test]
 fn no_history_of_a_tree_makes_an_admitted_thread_late() {
-    let mut done = [0_u32; 7];
+    let mut done = [0_u32; 9];
     let mut jobs = 0;
     for seed in 0..HISTORIES {
         let edf = PolicyKind::EarliestDeadlineFirst;

@@ -21,8 +21,17 @@ pub(super) struct Branch {
     node: NodeId,
     /// As its parent named it.
     name: String,
+    /// The scheduler that holds it; `None`: it is no slice of its parent's supply.
+    receiver: Option<NodeId>,
     /// Its zero-lag instant; `None`: it lives.
     pub(super) until: Option<Instant<Ns>>,
+}
+
+impl Branch {
+    /// Whether it is a scheduler, or a slice, of this name that lives.
+    fn is(&self, name: &str, is_slice: bool) -> bool {
+        self.until.is_none() && self.receiver.is_some() == is_slice && self.name == name
+    }
 }
 
 /// A change that was judged, until the core has done it.
@@ -60,9 +69,22 @@ impl Admission {
         &mut self,
         tree: impl Iterator<Item = (NodeId, NodeId, Scheduler)>,
     ) -> Result<(), NotAdmitted> {
+        let tree: Vec<_> = tree.collect();
+        let named = |name: &str| tree.iter().find(|(.., s)| s.name == name).map(|t| t.0);
+        let receivers: Vec<Option<NodeId>> = tree
+            .iter()
+            .map(|(.., scheduler)| {
+                let holder = scheduler.receiver.as_ref()?.scheduler.as_deref();
+                Some(holder.and_then(named).unwrap_or(NodeId::ROOT))
+            })
+            .collect();
+        // A receiver may come behind its slice.
         for (node, parent, scheduler) in tree {
             let name = scheduler.name.clone();
-            self.state.grow(parent, (node, name), scheduler)?;
+            self.state.grow(parent, (node, name, None), scheduler)?;
+        }
+        for (branch, receiver) in self.state.branches.iter_mut().zip(receivers) {
+            branch.receiver = receiver;
         }
         if !self.state.branches.is_empty() {
             let _ = judge(&[System::default()], self.state.judged())?;
@@ -75,23 +97,27 @@ impl Admission {
         self.state.place_of(node).is_ok()
     }
 
-    /// The scheduler of this name in the subtree of `above`.
-    pub(crate) fn named(&self, above: NodeId, name: &str) -> Result<NodeId, NotAdmitted> {
+    /// The scheduler of this name in the subtree of `above`, or the slice.
+    pub(crate) fn named(
+        &self,
+        above: NodeId,
+        (name, is_slice): (&str, bool),
+    ) -> Result<NodeId, NotAdmitted> {
         let below = self.state.below(self.state.place_of(above)?);
         let mut branches = self.state.branches.iter().zip(below);
-        let found = branches.find(|(branch, below)| {
-            *below && branch.until.is_none() && branch.name == name && branch.node != above
-        });
+        let found = branches
+            .find(|(branch, below)| *below && branch.is(name, is_slice) && branch.node != above);
         found.map_or(Err(NotAdmitted::NoScheduler(above)), |(branch, _)| {
             Ok(branch.node)
         })
     }
 
-    /// A scheduler joins below `parent`, if `promote` makes it in the core.
+    /// A scheduler joins below `parent`, or a slice of its supply is delegated, if `promote` makes
+    /// it in the core.
     pub(crate) fn promote<E: From<NotAdmitted>>(
         &mut self,
         parent: NodeId,
-        (name, terms): (&str, Scheduler),
+        (name, terms, receiver): (&str, Scheduler, Option<NodeId>),
         now: Instant<Ns>,
         promote: impl FnOnce() -> Result<NodeId, E>,
     ) -> Result<NodeId, E> {
@@ -106,7 +132,8 @@ impl Admission {
             ..terms
         };
         // The core names it once it is there.
-        changed.grow(parent, (NodeId::ROOT, name.to_owned()), scheduler)?;
+        let named = (NodeId::ROOT, name.to_owned(), receiver);
+        changed.grow(parent, named, scheduler)?;
         let verdict = self.state.judge(&changed)?;
         let node = promote()?;
         if let Some(branch) = changed.branches.last_mut() {
@@ -116,8 +143,8 @@ impl Admission {
         Ok(node)
     }
 
-    /// Judges that `by` has a thread with a guarantee go to `home`: down to a child, or back to
-    /// itself. `None`: it has no such power, and the core will say so.
+    /// Judges that `by` has a thread with a guarantee go to `home`: down to a child, to a slice in
+    /// its hands, or back to itself. `None`: it has no such power, and the core will say so.
     pub(crate) fn moves(
         &mut self,
         grant: Grant,
@@ -128,18 +155,24 @@ impl Admission {
         let place = self.state.granted(grant)?;
         let (by, to) = (self.state.place_of(by)?, self.state.place_of(home)?);
         let from = self.state.system.tasks[place].scheduler;
+        let care = self.state.care(from);
+        let is_its_own = |to: SchedulerId| match self.state.is_slice(to) {
+            true => self.state.care(Some(to)) == by,
+            false => self.state.parent(to) == by,
+        };
         let is_lawful = match by == to {
-            true => from != by && self.state.is_below(from, by),
-            false => from == by && to.is_some_and(|to| self.state.parent(to) == by),
+            true => from != by && self.state.is_below(care, by),
+            false => care == by && to.is_some_and(is_its_own),
         };
         if !is_lawful {
             return Ok(None);
         }
-        self.moved(&[place], to, now, |_| {}).map(Some)
+        self.moved(&[(place, to)], now, |_| {}).map(Some)
     }
 
-    /// Judges that a scheduler and those below it leave by the will of `by`: their threads go to
-    /// its parent. `None`: as for [`Admission::moves`].
+    /// Judges that a scheduler and those below it leave by the will of `by`, with the slices that
+    /// they hold: threads go to its parent, from slices to the schedulers that hold them. `None`:
+    /// as for [`Admission::moves`].
     pub(crate) fn leaves(
         &mut self,
         (by, node): (NodeId, NodeId),
@@ -150,8 +183,9 @@ impl Admission {
         let Some(id) = top.filter(|_| top != by && self.state.is_below(top, by)) else {
             return Ok(None);
         };
-        let to = self.state.parent(id);
-        let below = self.state.below(top);
+        let heir = self.state.parent(id);
+        let top_down = self.state.below(top);
+        let below = self.state.ends_with(&top_down);
         let inside = |node| matches!(self.state.place_of(node), Ok(Some(id)) if below[id.index()]);
         if self.state.loans.iter().any(|loan| inside(loan.to)) {
             let what = "it has borrowed budget, and what was borrowed still counts: ask again";
@@ -161,9 +195,19 @@ impl Admission {
             let home = self.state.system.tasks[*place].scheduler;
             home.is_some_and(|home| below[home.index()])
         };
-        let places: Vec<usize> = (0..self.state.owners.len()).filter(lives).collect();
-        self.moved(&places, to, now, |changed| {
-            let lags = places.iter().map(|place| changed.owners[*place].lag);
+        let to = |place: usize| {
+            let home = self.state.system.tasks[place].scheduler;
+            let care = self.state.care(home);
+            let survives = care.is_none_or(|care| !top_down[care.index()]);
+            match care != home && survives {
+                true => care,
+                false => heir,
+            }
+        };
+        let places = (0..self.state.owners.len()).filter(lives);
+        let places: Vec<(usize, Option<SchedulerId>)> = places.map(|at| (at, to(at))).collect();
+        self.moved(&places, now, |changed| {
+            let lags = places.iter().map(|(place, _)| changed.owners[*place].lag);
             let longest = lags.max().unwrap_or_default();
             for (place, _) in (0..).zip(&below).filter(|(_, below)| **below) {
                 let period = match &changed.system.schedulers[place].supply {
@@ -177,21 +221,23 @@ impl Admission {
         .map(Some)
     }
 
-    /// Threads at these places go to a home, and `also` happens with it.
+    /// Threads at these places go each to a home, and `also` happens with it.
     fn moved(
         &mut self,
-        places: &[usize],
-        to: Option<SchedulerId>,
+        places: &[(usize, Option<SchedulerId>)],
         now: Instant<Ns>,
         also: impl FnOnce(&mut State),
     ) -> Result<Moved, NotAdmitted> {
-        if places.iter().any(|place| self.state.is_changing(*place)) {
+        if places
+            .iter()
+            .any(|(place, _)| self.state.is_changing(*place))
+        {
             let what = "the last change of its constraint is not certainly in force: ask again";
             return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
         }
         let mut changed = self.state.clone();
         let mut threads = Vec::new();
-        for &place in places {
+        for &(place, to) in places {
             changed.was(place, now);
             changed.system.tasks[place].scheduler = to;
             let owner = &mut changed.owners[place];
@@ -293,10 +339,13 @@ impl State {
     fn grow(
         &mut self,
         parent: NodeId,
-        (node, name): (NodeId, String),
+        (node, name, receiver): (NodeId, String, Option<NodeId>),
         scheduler: Scheduler,
     ) -> Result<(), NotAdmitted> {
         let parent = self.place_of(parent)?;
+        if let Some(receiver) = receiver {
+            let _ = self.place_of(receiver)?;
+        }
         self.system.schedulers.push(Scheduler {
             cpu: CpuId(0),
             parent,
@@ -308,9 +357,38 @@ impl State {
         self.branches.push(Branch {
             node,
             name,
+            receiver,
             until: None,
         });
         Ok(())
+    }
+
+    fn is_slice(&self, id: SchedulerId) -> bool {
+        self.branches[id.index()].receiver.is_some()
+    }
+
+    /// The scheduler that has the threads at a home in its care: of a slice, the one that holds it.
+    fn care(&self, home: Option<SchedulerId>) -> Option<SchedulerId> {
+        let receiver = home.and_then(|home| self.branches[home.index()].receiver);
+        match receiver {
+            Some(receiver) => self.place_of(receiver).unwrap_or(home),
+            None => home,
+        }
+    }
+
+    /// For each scheduler, whether it ends when those in `below` do: it is one of them, a slice
+    /// that one of them holds, or below such a slice.
+    fn ends_with(&self, below: &[bool]) -> Vec<bool> {
+        let held = |id: &SchedulerId| {
+            let care = self.care(Some(*id));
+            self.is_slice(*id) && care.is_some_and(|care| below[care.index()])
+        };
+        let places = (0..below.len()).map(|place| SchedulerId(small(place)));
+        let ends = places.map(|id| {
+            let mut up = core::iter::successors(Some(id), |id| self.parent(*id));
+            up.any(|id| below[id.index()] || held(&id))
+        });
+        ends.collect()
     }
 
     fn is_name_taken(&self, name: &str) -> bool {

@@ -11,7 +11,7 @@ use punctual_thread::thread::{self, SpawnError};
 use punctual_thread::tree::{Scheduler, Terms, Wait};
 use punctual_thread::{Constraint, NotAdmitted, Runtime};
 
-use crate::common::{FIXED, fly, free, ms, runtime, us};
+use crate::common::{FIXED, alone, fly, free, ms, runtime, us};
 
 const POLLING: ServerKind = ServerKind::Polling;
 
@@ -328,4 +328,41 @@ fn budget_is_lent_to_siblings_and_counted() {
         );
         tight.cancel();
     });
+}
+
+#[test]
+fn a_slice_is_delegated_bound_and_taken_back_by_those_who_hold_handles() {
+    let _alone = alone();
+    let flown = trees().start(|| {
+        let root = Scheduler::root().expect("the first thread");
+        let giver = root.promote("giver", server(3, (4, 10))).expect("room");
+        let other = root.promote("other", server(2, (1, 10))).expect("room");
+        let count = Arc::new(AtomicU32::new(0));
+        let worker = other.spawn("worker", periodic(40, 200), counting(&count));
+        let worker = worker.expect("0.2 ms in 40 ms on 1 ms in 10 ms");
+        let slice = giver.delegate(&other.recipient(), server(5, (1, 20)));
+        let slice = slice.expect("1 ms in 20 ms of 4 ms in 10 ms");
+        between_jobs(|| other.bind(&worker, &slice));
+        let refusals = [
+            // Neither the giver nor anybody else has power over the thread.
+            refused(giver.revoke(&worker)),
+            refused(giver.bind(&worker, &slice)),
+            refused(other.take_back(&slice)),
+        ];
+        thread::sleep(ms(100));
+        between_jobs(|| giver.take_back(&slice));
+        thread::sleep(ms(100));
+        let gone = refused(other.bind(&worker, &slice));
+        let again = refused(giver.delegate(&other.recipient(), server(5, (1, 20))));
+        // It has not the budget to end in time, and is abandoned.
+        worker.cancel();
+        (count.load(Ordering::Relaxed), (refusals, gone, again))
+    });
+    let (jobs, refusals) = flown.expect("a run").result;
+    assert!(jobs >= 4, "{jobs} jobs");
+    let (refusals, gone, again) = refusals;
+    let expected = ["NotItsOwn", "NotItsChild", "NotItsChild"];
+    assert_eq!(refusals, expected);
+    assert_eq!(gone, "NoSuchNode");
+    assert_eq!(again, "nothing", "its period is over");
 }

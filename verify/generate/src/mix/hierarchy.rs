@@ -1,8 +1,8 @@
 //! Features of the tree: servers, nested schedulers, slots, and who pays for deciding.
 
 use punctual_model::{
-    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
-    Supply, System, Trust, Work,
+    Class, CpuId, Ns, PolicyKind, Priority, Receiver, Scheduler, SchedulerId, Server, ServerKind,
+    Slot, Span, Supply, System, Trust, Work,
 };
 
 use super::base::Scale;
@@ -223,4 +223,44 @@ pub(super) fn own_time(random: &mut Random, _: Scale, system: &mut System) {
             system.schedulers[index].trust = Trust::OwnTime;
         }
     }
+}
+
+/// The last scheduler, where that is a deferrable server of one task below another server, is a
+/// slice of it: the task stays in the care of the CPU. Draws nothing.
+pub(super) fn slice(system: &mut System) {
+    let Some(last) = system.schedulers.len().checked_sub(1) else {
+        return;
+    };
+    let id = u16::try_from(last).ok().map(SchedulerId);
+    let mut tasks = system.tasks.iter().filter(|t| t.scheduler == id);
+    let (Some(task), None) = (tasks.next(), tasks.next()) else {
+        return;
+    };
+    let is_served = |s: &Scheduler| matches!(s.supply, Supply::Server(_));
+    let slice = &system.schedulers[last];
+    let giver = slice
+        .parent
+        .and_then(|id| system.schedulers.get(id.index()));
+    let is_deferrable = matches!(
+        slice.supply,
+        Supply::Server(Server {
+            kind: ServerKind::Deferrable,
+            ..
+        })
+    );
+    let Some(giver) = giver.filter(|giver| is_served(giver) && is_deferrable) else {
+        return;
+    };
+    if slice.trust == Trust::OwnTime {
+        return;
+    }
+    let name = format!("{}:{}", giver.name, task.name);
+    let task = Some(task.name.clone());
+    let slice = &mut system.schedulers[last];
+    slice.name = name;
+    slice.policy = PolicyKind::FixedPriority { preemptive: true };
+    slice.receiver = Some(Receiver {
+        scheduler: None,
+        task,
+    });
 }

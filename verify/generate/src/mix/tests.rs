@@ -17,6 +17,14 @@ fn every_system_means_something_and_few_draws_are_lost() {
 }
 
 #[test]
+fn some_schedulers_delegate_a_slice() {
+    let drawn = draws(&Mix::of(&Feature::ALL), 3_000);
+    let schedulers = drawn.iter().flat_map(|d| &d.system.schedulers);
+    let slices = schedulers.filter(|s| s.receiver.is_some()).count();
+    assert!(slices > 0, "a few in a thousand");
+}
+
+#[test]
 fn every_feature_occurs_alone_and_in_company() {
     let drawn = draws(&Mix::of(&Feature::ALL), 3_000);
     for feature in Feature::ALL {
