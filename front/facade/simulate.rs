@@ -35,6 +35,8 @@ pub struct SimOptions {
     pub fingerprint: Vec<(String, String)>,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
+    /// The judgement of the changes, for callers that have it; `None`: the analysis is asked.
+    pub transitions: Option<Vec<Transition>>,
     /// A file for the log, as [`crate::LiveOptions::record`] has it.
     pub record: Option<Arc<File>>,
 }
@@ -54,7 +56,7 @@ pub fn simulate(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let verdict = admit(system)?;
-    let transitions = crate::admit_changes(system)?;
+    let transitions = judged(system, options)?;
     let verdict = promises(system, &verdict, &transitions);
     let judged = (Some(&verdict), &*transitions);
     run_virtually(system, judged, options, workloads, progress)
@@ -71,8 +73,15 @@ pub fn simulate_unjudged(
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
-    let transitions = crate::admit_changes(system)?;
+    let transitions = judged(system, options)?;
     run_virtually(system, (None, &transitions), options, workloads, progress)
+}
+
+fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Error> {
+    match &options.transitions {
+        Some(transitions) => Ok(transitions.clone()),
+        None => crate::admit_changes(system),
+    }
 }
 
 fn run_virtually(

@@ -84,6 +84,22 @@ fn jobs_have_the_time_of_a_deadline_that_a_change_makes_longer() {
 }
 
 #[test]
+fn a_reservation_goes_on_in_virtual_time_when_its_constraint_has_changed() {
+    let mut system = late_start();
+    let (period, slice) = (Span::from_ns(10), Work::from_ns(2));
+    let class = Class::Reservation { period, slice };
+    system.tasks = vec![Task::new("endless".to_string(), CpuId(0), class)];
+    let terms = Terms {
+        budget: Some(Work::from_ns(3)),
+        ..Terms::default()
+    };
+    system.changes = vec![named(0, 105, vec![Step::Constrain(TaskId(0), terms)])];
+    let report = report(&system, Faults::default());
+    assert_eq!(report.tasks[0].jobs, 90, "{report}");
+    assert_eq!(report.verdict(), punctual_trace::RunVerdict::Met);
+}
+
+#[test]
 fn an_admitted_change_that_is_not_done_is_a_miss_and_says_so() {
     use punctual_trace::RunVerdict::{Met, Missed};
     let system = late_start();

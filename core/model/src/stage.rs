@@ -410,6 +410,10 @@ impl<'a> Stage<'a> {
             );
         }
         match self.schedulers[id.index()].as_mut().map(|s| &mut s.supply) {
+            Some(Supply::Server(now)) if *now == server => mistake(
+                format!("{name} would keep the server that it has"),
+                "leave it out, or change its budget, period or kind",
+            ),
             Some(Supply::Server(now)) => {
                 *now = server;
                 Ok(())

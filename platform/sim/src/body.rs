@@ -133,7 +133,8 @@ impl Program {
             suspension: task.max_suspension.ticks_up(RATE),
             crash_at: crash.map(|c| c.job),
             follows: None,
-            works_for_budget: !matches!(task.work, Some(WorkSource::Burn(_))),
+            works_for_budget: task.class.runs_per_job()
+                && !matches!(task.work, Some(WorkSource::Burn(_))),
             longest_protected: task.non_preemptive.ticks_up(RATE),
             recorded: None,
         }

@@ -19,6 +19,12 @@ const BRANCHES: &[&str] = &[
     "assumed: no job exceeds its wcet (budgets see to it) nor arrives before its separation",
     "assumed: the earlier arrival first, then the order in the file",
     "assumed: the processor never idles while a job is ready",
+    "change: a task starts",
+    "change: a task stops",
+    "change: another constraint",
+    "change: another policy of a CPU",
+    "change: another policy of a scheduler",
+    "change: another server",
     "fix: budget",
     "fix: deadline",
     "fix: none",
@@ -75,6 +81,15 @@ const BRANCHES: &[&str] = &[
     "test: processor demand (QPA), response by Spuri's analysis (sufficient)",
     "test: response-time analysis (exact)",
     "test: response-time analysis (sufficient)",
+    "transition: at-once: a task that leaves completes its jobs, and others only gain",
+    "transition: at-once: what joins may arrive for the first time at any instant",
+    "transition: idle: jobs of _ before and after the change may meet in a window where both are \
+     not admitted together",
+    "transition: idle: nobody knows a bound for a busy window that two policies order",
+    "transition: idle: what is below a server counts on one supply through its whole busy window",
+    "transition: never",
+    "transition: zero-lag: one constraint covers the other: all jobs together are legal jobs of it",
+    "transition: zero-lag: the old and the new constraint are admitted together",
 ];
 
 /// What of the list a run has not come by; a run of all features and of at least

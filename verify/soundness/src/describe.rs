@@ -44,6 +44,17 @@ pub fn describe(system: &System) -> String {
     if system.machine != punctual_model::Machine::default() {
         line(&mut text, format_args!("{:?}", system.machine));
     }
+    for change in &system.changes {
+        line(
+            &mut text,
+            format_args!(
+                "change {} at {}: {:?}",
+                change.name,
+                change.at.as_ns(),
+                change.steps
+            ),
+        );
+    }
     for requirement in &system.requirements {
         line(&mut text, format_args!("{requirement:?}"));
     }

@@ -339,7 +339,7 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
 }
 
 /// Words with the names of this system and all figures replaced by `_`.
-fn without_names(system: &System, words: &str) -> String {
+pub(crate) fn without_names(system: &System, words: &str) -> String {
     let named = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is = |name: &String| name == word;

@@ -13,15 +13,20 @@
 //! of phases. A deadline missed or a bound exceeded is a [`Violation`]; so is an exact refusal
 //! whose witness misses nothing.
 //!
+//! Some systems change while they run ([`History`]): there it is the judgement of each transition
+//! that runs may contradict.
+//!
 //! What it shares with what it judges: the words of the model, and nothing else. The schedules are
 //! those that `kern` really makes, read from the log of a run. That a wrong analysis would be found
 //! is shown by [`mutants`], which are wrong on purpose.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod claim;
 mod coverage;
 mod describe;
 mod exhaustive;
+mod history;
 mod judge;
 pub mod mutants;
 mod observe;
@@ -31,10 +36,12 @@ mod report;
 mod situation;
 mod tally;
 mod witness;
+pub mod wrong_changes;
 
 pub use claim::{Analysis, Claim, Fund, analysis};
 pub use coverage::{COMPLETE_FROM, missing};
 pub use describe::describe;
+pub use history::{History, Transitions, transitions};
 pub use judge::Judge;
 pub use parallel::over_all_cores;
 pub use report::report;

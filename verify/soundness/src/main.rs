@@ -8,11 +8,15 @@ use clap::Parser;
 use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_soundness::{
-    COMPLETE_FROM, Judge, Tally, analysis, describe, missing, mutants, over_all_cores, report,
+    COMPLETE_FROM, History, Judge, Tally, analysis, describe, missing, mutants, over_all_cores,
+    report, transitions, wrong_changes,
 };
 
 /// Systems that a mutant may take to be found.
 const MUTANT_SYSTEMS: u64 = 4_000;
+
+/// Of so many systems one has one beside it that changes.
+const CHANGES_EVERY: u64 = 4;
 
 /// Random systems, admitted and then simulated: is anything that was promised not kept?
 #[derive(Parser)]
@@ -48,9 +52,18 @@ fn main() -> ExitCode {
         fund: funding,
     };
     if let Some(index) = cli.only {
-        return one(&judge, index);
+        return one(&cli, &judge, index);
     }
-    let tally = over_all_cores(cli.systems, |index, tally| judge.judge(index, tally));
+    let history = History {
+        seed: cli.seed,
+        transitions,
+    };
+    let tally = over_all_cores(cli.systems, |index, tally| {
+        judge.judge(index, tally);
+        if changes(&cli, index) {
+            history.judge(index, tally);
+        }
+    });
     let mut text = report(&tally);
     let untaken = untaken(&cli, &tally);
     for branch in &untaken {
@@ -82,6 +95,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether a system that changes is judged beside system number `index`.
+fn changes(cli: &Cli, index: u64) -> bool {
+    cli.features.is_empty() && index.is_multiple_of(CHANGES_EVERY)
+}
+
 /// Branches that a run of this length should have taken; of some features alone no run does.
 fn untaken(cli: &Cli, tally: &Tally) -> Vec<&'static str> {
     if cli.features.is_empty() && cli.systems >= COMPLETE_FROM {
@@ -100,10 +118,14 @@ fn feature(word: &str) -> Result<Feature, String> {
 }
 
 /// Draws, prints and judges a single system.
-fn one(judge: &Judge, index: u64) -> ExitCode {
+fn one(cli: &Cli, judge: &Judge, index: u64) -> ExitCode {
     let drawn = judge.draw(index);
     let mut tally = Tally::default();
     judge.judge(index, &mut tally);
+    if changes(cli, index) {
+        let (seed, transitions) = (cli.seed, transitions);
+        History { seed, transitions }.judge(index, &mut tally);
+    }
     let names: Vec<_> = drawn.features.iter().map(|f| f.name()).collect();
     let mut text = format!("system {index}: {}\n", names.join(", "));
     text += &describe(&drawn.system);
@@ -131,20 +153,36 @@ fn judge_mutants(seed: u64) -> (String, u32) {
                 break;
             }
         }
-        text += &match tally.violations.first() {
-            Some(v) => format!(
-                "  found after {:>4} systems: {} ({}: {})\n",
-                v.index + 1,
-                mutant.mistake,
-                v.situation,
-                v.what
-            ),
-            None => {
-                missed += 1;
-                format!("  NOT FOUND: {}\n", mutant.mistake)
+        text += &found(mutant.mistake, &tally, &mut missed);
+    }
+    for wrong in wrong_changes::ALL {
+        let transitions = wrong.transitions;
+        let history = History { seed, transitions };
+        let mut tally = Tally::default();
+        for index in 0..MUTANT_SYSTEMS {
+            history.judge(index, &mut tally);
+            if !tally.violations.is_empty() {
+                break;
             }
-        };
+        }
+        text += &found(wrong.mistake, &tally, &mut missed);
     }
     text.push('\n');
     (text, missed)
+}
+
+/// How a mistake was found, if it was.
+fn found(mistake: &str, tally: &Tally, missed: &mut u32) -> String {
+    match tally.violations.first() {
+        Some(v) => format!(
+            "  found after {:>4} systems: {mistake} ({}: {})\n",
+            v.index + 1,
+            v.situation,
+            v.what
+        ),
+        None => {
+            *missed += 1;
+            format!("  NOT FOUND: {mistake}\n")
+        }
+    }
 }

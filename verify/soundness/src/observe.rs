@@ -1,9 +1,10 @@
 //! A situation in virtual time, and what was seen of each task.
 
 use punctual::{Faults, SimOptions, Workloads, simulate_unjudged};
+use punctual_analysis::Transition;
 use punctual_model::{Ns, Requirement, Span, System, TaskId};
 use punctual_rules::Violation;
-use punctual_trace::{Behavior, Log};
+use punctual_trace::{Behavior, Log, Record, Records};
 
 /// What was seen of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,6 +26,8 @@ pub(crate) struct Seen {
     pub(crate) chains: Vec<Option<u64>>,
     /// What the checker of logs says; empty where it was not asked.
     pub(crate) broken_rules: Vec<Violation>,
+    /// The first event of a change that the core refused.
+    pub(crate) refused: Option<String>,
 }
 
 /// How to look.
@@ -35,6 +38,8 @@ pub(crate) struct Look {
     pub(crate) seed: u64,
     /// Whether to hold the log against the rules of scheduling, too.
     pub(crate) check_rules: bool,
+    /// The judgement of the changes; `None`: that of the analysis.
+    pub(crate) transitions: Option<Vec<Transition>>,
 }
 
 /// Simulates and watches.
@@ -46,6 +51,7 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
         duration: Some(look.duration),
         seed: Some(look.seed),
         faults: look.faults.clone(),
+        transitions: look.transitions.clone(),
         ..SimOptions::default()
     };
     let log = simulate_unjudged(system, &options, &mut Workloads::new(), &mut |_| true)
@@ -53,6 +59,7 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
     if log.cpus.iter().any(|cpu| cpu.lost_from.is_some()) {
         return Err("the recorder was full".into());
     }
+    let refused = log.cpus.iter().find_map(|cpu| refused(&cpu.records));
     let behaviors: Vec<Behavior> = (0..log.tables.cpus.len())
         .map(|cpu| Behavior::new(&log, cpu))
         .collect();
@@ -64,6 +71,26 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
         } else {
             Vec::new()
         },
+        refused,
+    })
+}
+
+/// The first event that was refused, and why. An answer of a scheduler that comes too late does not
+/// count.
+fn refused(records: &Records) -> Option<String> {
+    let mut event = None;
+    records.iter().find_map(|(at, record)| match record {
+        Record::Entry(entry) => {
+            event = Some(entry.event);
+            None
+        }
+        Record::Decision(decision) => {
+            let (why, at) = (decision.refused?.words(), at.ticks());
+            let event = format!("{:?}", event?);
+            let late = event.starts_with("ChildPicked");
+            (!late).then(|| format!("{event} at {at}: {why}"))
+        }
+        Record::Trace(_) => None,
     })
 }
 

@@ -25,6 +25,10 @@ pub fn report(tally: &Tally) -> String {
         "{} simulations; {} small systems tried from all phases",
         tally.situations, tally.exhausted
     ));
+    say(format!(
+        "beside them {} systems with {} admitted changes",
+        tally.histories, tally.changes
+    ));
     if !tally.unanswered.is_empty() {
         say("\nwithout an answer, by what the analysis says:".into());
         for (reason, count) in &tally.unanswered {

@@ -81,6 +81,7 @@ impl Stage<'_> {
                 duration,
                 seed: self.seed,
                 check_rules: self.check_rules,
+                transitions: None,
             },
             system,
             as_described: false,
@@ -188,17 +189,24 @@ impl Stage<'_> {
         if costs_are_simulated(self.system) {
             return None;
         }
-        let tasks = self.system.tasks.iter().enumerate();
-        let called = tasks.filter(|(_, task)| task.class.runs_per_job());
-        let called: Vec<usize> = called.map(|(index, _)| index).collect();
-        let culprit = *random.pick(&called)?;
         let mut situation = self.random_phases(random, 0);
-        situation.name = format!("an overrun of {}", self.system.tasks[culprit].name);
-        situation.culprits = vec![culprit];
-        let task = TaskId(u32::try_from(culprit).ok()?);
-        let per_mille = u32::try_from(random.within(1_200, 3_000)).ok()?;
+        self.let_one_overrun(&mut situation, random)
+            .then_some(situation)
+    }
+
+    /// Lets all jobs of one task need more than their worst case; whether there is one that may.
+    pub(crate) fn let_one_overrun(&self, situation: &mut Situation, random: &mut Random) -> bool {
+        let tasks = (0..).map(TaskId).zip(&self.system.tasks);
+        let called = tasks.filter(|(_, task)| task.class.runs_per_job());
+        let called: Vec<TaskId> = called.map(|(id, _)| id).collect();
+        let Some(&task) = random.pick(&called) else {
+            return false;
+        };
+        situation.name = format!("an overrun of {}", self.system.tasks[task.index()].name);
+        situation.culprits = vec![task.index()];
+        let per_mille = u32::try_from(random.within(1_200, 3_000)).unwrap_or(2_000);
         situation.look.faults.overruns = vec![Overrun { task, per_mille }];
-        Some(situation)
+        true
     }
 
     /// All jobs of all tasks but this one need more than their worst case, on the budgets of a
@@ -269,7 +277,7 @@ pub(crate) fn late_with(system: &System, culprits: &[usize]) -> Vec<bool> {
 }
 
 /// Jobs execute their worst case.
-fn worst_work(system: &mut System) {
+pub(crate) fn worst_work(system: &mut System) {
     for task in &mut system.tasks {
         if task.class.runs_per_job() {
             task.work = None;
@@ -290,7 +298,7 @@ fn leave_room(system: &mut System) {
 }
 
 /// Random first arrivals; half of the sporadic tasks arrive at random distances, too.
-fn scatter(random: &mut Random, system: &mut System) {
+pub(crate) fn scatter(random: &mut Random, system: &mut System) {
     let groups = groups(system);
     for leader in 0..system.tasks.len() {
         let members = || (0..groups.len()).filter(|m| groups[*m] == leader);

@@ -35,6 +35,10 @@ pub struct Tally {
     pub refused: u64,
     /// Systems to which the analysis gave no answer, by what it said.
     pub unanswered: BTreeMap<String, u64>,
+    /// Admitted systems that declare changes.
+    pub histories: u64,
+    /// Changes of them that were admitted.
+    pub changes: u64,
     /// Simulations made.
     pub situations: u64,
     /// Small systems that were tried from all phases.
@@ -57,6 +61,8 @@ impl Tally {
         self.systems += other.systems;
         self.admitted += other.admitted;
         self.refused += other.refused;
+        self.histories += other.histories;
+        self.changes += other.changes;
         self.situations += other.situations;
         self.exhausted += other.exhausted;
         sum(&mut self.unanswered, other.unanswered);
