@@ -1,8 +1,13 @@
 //! Decisions of the core alone: events into a shard, with an instant each, and nothing around it.
+//!
+//! `core.yield.tree.D` is a yield among two threads of a scheduler D levels below the CPU's own;
+//! `core.wake.tree.D` and `core.block.tree.D` are of two threads whose closest common scheduler is
+//! D levels above theirs. Every level pays from a server.
 
 use punctual_kern::{Decision, Event, Next, NoSink, Shard, Sink};
 use punctual_model::{
-    Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
+    Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId,
+    Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust,
 };
 use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
@@ -26,6 +31,9 @@ pub(crate) const LONG: Span<Ns> = Span::from_ms(3_600_000);
 /// Between two releases of the thread whose releases are counted.
 const PERIOD: Span<Ns> = Span::from_us(100);
 
+/// Levels of the trees that are counted.
+const LEVELS: [u16; 4] = [1, 2, 4, 8];
+
 /// Repetitions before the first window: queues and caches are as they stay.
 const WARM_UP: u64 = 64;
 const WINDOWS: usize = 6;
@@ -34,7 +42,7 @@ const WINDOWS: usize = 6;
 pub(crate) const RECORD_BYTES: usize = 4 << 20;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
-    let mut all = Vec::new();
+    let mut all = trees();
     for (name, policy) in POLICIES {
         for threads in [2, 32, 1_000] {
             let of = |operations: &[&str], program: Program| {
@@ -52,11 +60,42 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             all.push(of(&["yield_recorded"], |policy, threads| {
                 yields(shard(policy, equals(threads))?, recorder()?)
             }));
-            all.push(of(&["wake", "block"], wakes));
+            all.push(of(&["wake", "block"], |policy, threads| {
+                let pair = [endless(threads + 1), endless(threads)];
+                let tasks = pair.into_iter().chain(less_urgent(threads - 2));
+                wakes(shard(policy, tasks.collect())?)
+            }));
             all.push(of(&["release", "complete", "timer"], releases));
         }
     }
     all
+}
+
+/// The same in trees of schedulers.
+fn trees() -> Vec<Scenario> {
+    let of = |operations: &[&str], levels: u16, program: fn(u16) -> Result<(), String>| Scenario {
+        rows: operations
+            .iter()
+            .map(|operation| format!("core.{operation}.tree.{levels}"))
+            .collect(),
+        reading: Reading::Mean,
+        windows: operations.len() * WINDOWS,
+        program: Box::new(move || program(levels)),
+    };
+    let rows = |levels: u16| {
+        [
+            of(&["yield"], levels, |levels| {
+                yields(tree(levels, &[equals(2)])?, NoSink)
+            }),
+            of(&["yield_recorded"], levels, |levels| {
+                yields(tree(levels, &[equals(2)])?, recorder()?)
+            }),
+            of(&["wake", "block"], levels, |levels| {
+                wakes(tree(levels, &[vec![endless(2)], vec![endless(1)]])?)
+            }),
+        ]
+    };
+    LEVELS.into_iter().flat_map(rows).collect()
 }
 
 /// Repeats operations of so many threads under a policy.
@@ -97,16 +136,63 @@ pub(crate) fn equals(count: u32) -> Vec<Task> {
 
 /// The shard of one CPU with these tasks.
 pub(crate) fn shard(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> Result<Shard<AnyPolicy>, String> {
-    let cpu = Cpu {
+    shard_of(System {
+        cpus: vec![cpu(policy)],
+        tasks,
+        ..System::default()
+    })
+}
+
+fn cpu(policy: PolicyKind<Ns>) -> Cpu {
+    Cpu {
         name: "0".to_owned(),
         host: None,
         policy,
-    };
-    let system = System {
-        cpus: vec![cpu],
-        tasks,
+    }
+}
+
+/// Branches of so many schedulers, one below the other, with these tasks at the end of each; the
+/// first branch is the most urgent. All order by priority, and each pays from a server.
+fn tree(levels: u16, branches: &[Vec<Task>]) -> Result<Shard<AnyPolicy>, String> {
+    let policy = PolicyKind::FixedPriority { preemptive: true };
+    let mut system = System {
+        cpus: vec![cpu(policy)],
         ..System::default()
     };
+    let mut urgency = 100;
+    for tasks in branches {
+        urgency -= 1;
+        let mut home = None;
+        for level in 0..levels {
+            system.schedulers.push(Scheduler {
+                name: format!("{urgency}.{level}"),
+                cpu: CpuId(0),
+                parent: home,
+                policy,
+                priority: Priority::new(urgency),
+                supply: Supply::Server(Server {
+                    kind: ServerKind::Deferrable,
+                    budget: LONG.as_work(),
+                    period: LONG,
+                }),
+                trust: Trust::Inline,
+                quota: None,
+                fallback: None,
+                code: None,
+                receiver: None,
+            });
+            let last = u16::try_from(system.schedulers.len() - 1);
+            home = Some(SchedulerId(last.map_err(|error| error.to_string())?));
+        }
+        system.tasks.extend(tasks.iter().map(|task| Task {
+            scheduler: home,
+            ..task.clone()
+        }));
+    }
+    shard_of(system)
+}
+
+fn shard_of(system: System) -> Result<Shard<AnyPolicy>, String> {
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
     tables.set_duration(&system, LONG);
     let cpu = tables.cpus.pop().ok_or("no CPU")?;
@@ -167,11 +253,10 @@ fn yields<S: Sink>(shard: Shard<AnyPolicy>, sink: S) -> Result<(), String> {
     Ok(())
 }
 
-/// A thread wakes a more urgent one, which blocks again; all others are ready and less urgent.
-fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<(), String> {
-    let pair = [endless(threads + 1), endless(threads)];
-    let tasks = pair.into_iter().chain(less_urgent(threads - 2));
-    let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
+/// The second thread wakes the first, which is more urgent and blocks again; all others are ready
+/// and less urgent.
+fn wakes(shard: Shard<AnyPolicy>) -> Result<(), String> {
+    let mut core = Core::new(shard, NoSink);
     let (urgent, waking) = (ThreadId::new(0, 0), ThreadId::new(1, 0));
     let blocked = core.enter(1, Event::Block { until: None });
     core.expect(waking, &blocked)?;

@@ -12,7 +12,8 @@ use punctual_linux::{
     measure_overheads, run,
 };
 use punctual_model::{
-    Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
+    Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server,
+    ServerKind, Span, Supply, System, Task, ThreadId, Trust,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rivals::Place;
@@ -52,6 +53,8 @@ pub(super) struct Live {
     pub(super) policy: PolicyKind<Ns>,
     /// Tasks with their bodies; those of CPU 1 need a second one.
     pub(super) tasks: Vec<(Task, Body)>,
+    /// Schedulers between the CPU's own and the tasks.
+    pub(super) levels: u16,
     /// When jobs of the first task arrive, if nothing else releases them.
     pub(super) arrivals: Vec<Span<Ns>>,
     /// Threads that bodies create.
@@ -68,6 +71,7 @@ impl Live {
         Live {
             policy,
             tasks,
+            levels: 0,
             arrivals: Vec::new(),
             pool: 0,
             record_bytes: 16 << 20,
@@ -178,14 +182,46 @@ pub(super) fn constraint(task: &Task) -> Constraint<Ns> {
 
 /// The system of these tasks under one policy, and its tables for releases of so long.
 pub(super) fn tables_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Tables) {
+    tables_below(0, policy, tasks, for_ns)
+}
+
+/// The same, where the tasks are so many schedulers below the CPU's own, one below the other, each
+/// with that policy and on a server.
+fn tables_below(
+    levels: u16,
+    policy: PolicyKind<Ns>,
+    mut tasks: Vec<Task>,
+    for_ns: u64,
+) -> (System, Tables) {
     let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
     let cpu = |index: u16| Cpu {
         name: format!("bench{index}"),
         host: None,
         policy,
     };
+    let scheduler = |level: u16| Scheduler {
+        name: format!("level{level}"),
+        cpu: CpuId(0),
+        parent: level.checked_sub(1).map(SchedulerId),
+        policy,
+        priority: Priority::new(1),
+        supply: Supply::Server(Server {
+            kind: ServerKind::Deferrable,
+            budget: LONG.as_work(),
+            period: LONG,
+        }),
+        trust: Trust::Inline,
+        quota: None,
+        fallback: None,
+        code: None,
+        receiver: None,
+    };
+    for task in &mut tasks {
+        task.scheduler = levels.checked_sub(1).map(SchedulerId);
+    }
     let system = System {
         cpus: (0..count).map(cpu).collect(),
+        schedulers: (0..levels).map(scheduler).collect(),
         tasks,
         ..System::default()
     };
@@ -204,7 +240,7 @@ impl Live {
     /// Runs until a body ends it, or releases of so long are over.
     pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Tables, Flown), String> {
         let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
-        let (system, mut tables) = tables_of(self.policy, tasks, for_ns);
+        let (system, mut tables) = tables_below(self.levels, self.policy, tasks, for_ns);
         let mut hosts = allowed()?;
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();

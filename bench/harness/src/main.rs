@@ -33,7 +33,9 @@ use punctual_terminal::{machine, output};
 /// `switch.POLICY.N` is a yield of N equals that switches, `wake.POLICY.N` one half of a wake-up
 /// and the wait for the next past N threads, both with everything that a run has;
 /// `switch.core.POLICY.N` is that yield without the platform: no gate, no timer, storage that the
-/// threads share. `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
+/// threads share. `tree.switch.D` is the yield of two threads of a scheduler D levels below the
+/// CPU's own, each level on a server.
+/// `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
 /// clock, charge and record. `policy.swap.N` is another policy for a CPU with N ready threads, from
 /// the request to its first decision.
 ///

@@ -14,7 +14,7 @@ use punctual_thread::sync::Mutex;
 
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless, place};
-use super::yielding::{BYTES_PER_ENTRY, core_yields, yields};
+use super::yielding::{BYTES_PER_ENTRY, core_yields, yields, yields_below};
 
 /// Round trips of one sample.
 const ROUNDS: u32 = 100;
@@ -59,6 +59,15 @@ pub(super) fn benches() -> Vec<Bench> {
                 .against("POSIX message queue", rival(kernel::message_queue))
         }));
     }
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    all.extend([1, 2, 4, 8].map(|levels| {
+        let flat = move || yields(fixed, 2).map(|measured| measured.samples);
+        Bench::in_cycles(format!("tree.switch.{levels}"), move || {
+            yields_below(levels, fixed, 2)
+        })
+        .against("without a tree", flat)
+        .against("sched_yield", rival(kernel::sched_yield))
+    }));
     all.push(
         Bench::in_cycles("thread.create_join", create_join)
             .against("pthread", rival(kernel::create_join)),

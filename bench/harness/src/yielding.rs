@@ -29,6 +29,15 @@ const ALL_YIELDS: u32 = if cfg!(debug_assertions) {
 
 /// One yield of `threads` equals, each of which gives way to all others in turn.
 pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
+    yields_below(0, policy, threads)
+}
+
+/// The same, with so many schedulers between the CPU's own and the threads.
+pub(super) fn yields_below(
+    levels: u16,
+    policy: PolicyKind<Ns>,
+    threads: u32,
+) -> Result<Measured, String> {
     let rounds = YIELDS.div_ceil(threads);
     let per_sample = rounds * threads;
     let samples = ALL_YIELDS.div_ceil(per_sample).max(10);
@@ -65,6 +74,7 @@ pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, S
     }
     let entries = (samples as usize + 1) * per_sample as usize;
     let live = Live {
+        levels,
         record_bytes: entries * BYTES_PER_ENTRY + (1 << 20),
         ..Live::of(policy, tasks)
     };

@@ -68,7 +68,6 @@ pub struct Shard<P> {
     tree: Tree<P>,
     /// By what threads are ordered that wait for a lock of their runtime.
     wait_order: WaitOrder,
-
     running: Option<ThreadId>,
     now: Instant,
     /// Since when the work that is being released has been due: `now`, or earlier when its timer is
@@ -78,8 +77,9 @@ pub struct Shard<P> {
     horizon: Instant,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
-    /// Before this instant entries may take the fast path (`fast`).
+    /// Before these, entries may take the fast path (`fast`): of one policy, of a tree.
     fast_until: Instant,
+    tree_until: Instant,
     /// The event of the current entry is a yield.
     yields: bool,
     counters: Counters,
@@ -102,13 +102,13 @@ impl<P: Policy> Shard<P> {
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
         match self.handle_fast(now, &event, sink) {
             Some(outcome) => outcome.decision(),
-            None => self.handle_slowly(Entry::at(now, &event), sink),
+            None => self.handle_closed(Entry::at(now, &event), sink),
         }
     }
 
     /// Handles one entry. Its instant is clamped so that time never runs backwards, its missing
-    /// time to the interval since the last entry. O(log n) for n threads; k releases that fall
-    /// together cost k·log n, a completion with s successors s·log n.
+    /// time to the interval since the last entry. O(log n) for n threads; k releases together cost
+    /// k·log n, a completion with s successors s·log n.
     #[inline]
     pub fn handle_entry<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
         if entry.is_plain()
@@ -116,7 +116,7 @@ impl<P: Policy> Shard<P> {
         {
             return outcome.decision();
         }
-        self.handle_slowly(*entry, sink)
+        self.handle_closed(*entry, sink)
     }
 
     /// Handles an entry on the slow path, whether or not the fast one is open.

@@ -350,6 +350,12 @@ impl Thread {
         self.held > 0 || self.inherited.is_some()
     }
 
+    /// Whether it has slices, of which it gives up the rest when it yields.
+    #[inline]
+    pub(crate) fn is_reservation(&self) -> bool {
+        matches!(self.constraint.class, Class::Reservation { .. })
+    }
+
     /// Whether it is the thread that `id` names, and ready.
     #[inline]
     pub(crate) fn is_ready_as(&self, id: ThreadId) -> bool {

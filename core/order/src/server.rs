@@ -26,6 +26,14 @@ pub trait Server {
     /// The subtree has executed `work` up to `now`.
     fn charge(&mut self, now: Instant, work: Work);
 
+    /// As `charge`. Returns the rest of the budget, if it is certain that nothing else has changed:
+    /// there is some, with the same deadline, and `next` is the same.
+    #[inline]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        self.charge(now, work);
+        None
+    }
+
     /// Serves what is due at or before `now`.
     fn timer(&mut self, now: Instant);
 

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
-//! `choose` (downwards), `own_time` (children that decide themselves), `section`
-//! (what locks need), `lend` (budget between siblings), `delegate` (slices of time in other
-//! hands), `manage` (operations on the tree), `replace` (one policy after another), `book` and
-//! `check` (the invariants). The depth is bounded by [`punctual_model::MAX_DEPTH`], so an entry
-//! costs at most that many times what one level costs.
+//! `choose` (downwards), `pass` (both where nothing is due), `own_time` (children that decide
+//! themselves), `section` (what locks need), `lend` (budget between siblings), `delegate` (slices
+//! of time in other hands), `manage` (operations on the tree), `replace` (one policy after
+//! another), `book` and `check` (the invariants). The depth is bounded by
+//! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
 //! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
 //! or slots, else the root), below everything else of that node and charged to its supply: it
@@ -32,6 +32,7 @@ mod lend;
 mod manage;
 mod node;
 mod own_time;
+mod pass;
 mod replace;
 mod section;
 mod time;
@@ -139,6 +140,9 @@ impl<P: Policy> Tree<P> {
     /// An entry begins: everything before `now` is over.
     #[inline]
     pub fn begin(&mut self, now: Instant) {
+        if self.is_flat {
+            return;
+        }
         self.now = now;
         if !self.fallen.is_empty() {
             self.tell_idle(now);
@@ -346,6 +350,9 @@ impl<P: Policy> Tree<P> {
     /// When something is due by itself next.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
+        if self.is_flat {
+            return None;
+        }
         self.timers.first().map(|((at, _), _)| at)
     }
 

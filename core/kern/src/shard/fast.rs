@@ -5,10 +5,13 @@
 //! slow path says at its end until when the fast path is open ([`Shard::open_fast_path`]). Both
 //! paths lead to the same decisions; `tests/kern/fast_path.rs` compares them.
 //!
+//! Where several schedulers order the CPU, the same instant holds, and charge and choice are one
+//! way through the tree ([`Shard::handle_in_tree`]).
+//!
 //! The parts are inlined in optimized builds only: otherwise the frame of the caller would be as
 //! large as all of them together (20 KiB), on the stack of every thread.
 
-use punctual_model::{Class, Instant, ThreadId, Work};
+use punctual_model::{Instant, ThreadId, Work};
 use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
@@ -57,9 +60,7 @@ impl<P: Policy> Shard<P> {
             Event::Tick => self.go_on(now, id, event, sink),
             Event::Yield => {
                 let t = &self.threads[id.index()];
-                // A reservation gives up its slice.
-                let is_simple = !matches!(t.constraint.class, Class::Reservation { .. });
-                if !is_simple || t.keeps_its_place() {
+                if t.is_reservation() || t.keeps_its_place() {
                     return None;
                 }
                 self.give_way_fast(now, id, event, sink)
@@ -84,6 +85,100 @@ impl<P: Policy> Shard<P> {
         Some(outcome)
     }
 
+    /// The same in a tree of schedulers; `None` also where one policy orders the CPU.
+    #[inline]
+    pub fn handle_in_tree<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<FastOutcome> {
+        if !self.is_open_in_tree(now) {
+            return None;
+        }
+        let arm = self.enter_in_tree(now.max(self.now), event, sink)?;
+        Some(self.outcome(arm))
+    }
+
+    /// The fast path of one policy is closed: that of a tree, or the slow one.
+    #[inline]
+    pub(super) fn handle_closed<S: Sink>(&mut self, entry: Entry<'_>, sink: &mut S) -> Decision {
+        if entry.is_plain()
+            && let Some(outcome) = self.handle_in_tree(entry.now, entry.event, sink)
+        {
+            return outcome.decision();
+        }
+        self.handle_slowly(entry, sink)
+    }
+
+    /// Whether several schedulers order the CPU and nothing is due up to `now`.
+    #[inline]
+    pub fn is_open_in_tree(&self, now: Instant) -> bool {
+        now.max(self.now) < self.tree_until
+    }
+
+    /// Each server on the way of the running thread has more budget than has passed, no timer of
+    /// the tree is due, and no policy is being replaced. An event by which a thread becomes ready,
+    /// or is not any more, may bring budgets and timers at once: the core handles it as on the slow
+    /// path. Returns when to enter again.
+    #[inline(never)]
+    fn enter_in_tree<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Option<Instant>> {
+        let id = self.running?;
+        let t = &self.threads[id.index()];
+        let arm = match event {
+            Event::Tick => self.pass_in_tree(now, id, event, sink),
+            Event::Yield if !t.is_reservation() && !t.keeps_its_place() => {
+                self.pass_in_tree(now, id, event, sink)
+            }
+            Event::Yield | Event::Block { .. } | Event::Complete => {
+                self.arm_slowly(now, event, sink)
+            }
+            Event::Wake(other) => {
+                self.thread(*other).ok()?;
+                self.tree.permit_wake(*other).ok()?;
+                self.arm_slowly(now, event, sink)
+            }
+            _ => return None,
+        };
+        debug_assert_eq!(self.check(), Ok(()));
+        Some(arm)
+    }
+
+    /// The slow path. Charged up to now already, the thread is charged nothing more.
+    #[cold]
+    #[inline(never)]
+    fn arm_slowly<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        self.handle_slowly(Entry::at(now, event), sink).arm
+    }
+
+    /// Nobody becomes ready or ceases to be: charge and choice in one way through the tree.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_in_tree<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        let yields = matches!(event, Event::Yield);
+        let (executed, band) = self.book_fast(now, id);
+        let Some(choice) = self.tree.pass(now, (id, band), executed, yields) else {
+            return self.arm_slowly(now, event, sink);
+        };
+        self.threads[id.index()].gave_way |= yields;
+        self.carry_out::<_, true>(now, id, event, choice, sink).arm
+    }
+
     /// The running thread goes on unless another one goes before it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on<S: Sink>(
@@ -95,7 +190,7 @@ impl<P: Policy> Shard<P> {
     ) -> FastOutcome {
         self.charge_fast(now, id);
         let choice = self.tree.pick(now);
-        self.carry_out(now, id, event, choice, sink)
+        self.carry_out::<_, false>(now, id, event, choice, sink)
     }
 
     /// The running thread lets others of the same urgency go first. Where the order of a queue
@@ -127,7 +222,7 @@ impl<P: Policy> Shard<P> {
             self.running = Some(next);
             self.count_switch(false);
             self.counters.decisions += 1;
-            let arm = self.set_arm(now, None, Some(budget));
+            let arm = self.set_arm::<false>(now, None, Some(budget));
             sink.entry(now, event, Some(id), (next, arm));
             let next = Next::Thread(next);
             return FastOutcome { next, arm, stamp };
@@ -158,13 +253,13 @@ impl<P: Policy> Shard<P> {
             self.book_fast(now, id);
         }
         let choice = self.tree.pick(now);
-        self.carry_out(now, id, event, choice, sink).arm
+        self.carry_out::<_, false>(now, id, event, choice, sink).arm
     }
 
     /// Carries out a choice before which nothing has been reported, unless something speaks
     /// against it: then chooses again on the slow path.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn carry_out<S: Sink>(
+    fn carry_out<S: Sink, const IN_TREE: bool>(
         &mut self,
         now: Instant,
         id: ThreadId,
@@ -176,7 +271,7 @@ impl<P: Policy> Shard<P> {
             let arm = self.choose_slowly(now, event, sink);
             return self.outcome(arm);
         };
-        let arm = self.set_arm(now, choice.until, budget);
+        let arm = self.set_arm::<IN_TREE>(now, choice.until, budget);
         let mut left = None;
         if next != id {
             self.threads[id.index()].state = State::Ready;
@@ -241,7 +336,7 @@ impl<P: Policy> Shard<P> {
             let arm = self.decide_slowly(now, sink);
             return self.outcome(arm);
         };
-        let arm = self.set_arm(now, choice.until, budget);
+        let arm = self.set_arm::<false>(now, choice.until, budget);
         self.switch_to(now, Some(next), sink);
         self.counters.decisions += 1;
         let (next, refused) = (Next::Thread(next), None);
@@ -318,7 +413,7 @@ impl<P: Policy> Shard<P> {
 
     /// When to enter again, at the latest; until then the fast path is open.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn set_arm(
+    fn set_arm<const IN_TREE: bool>(
         &mut self,
         now: Instant,
         until: Option<Instant>,
@@ -327,7 +422,11 @@ impl<P: Policy> Shard<P> {
         let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
         let due = Choice::earlier(self.timeline.next(), budget_end);
         let arm = Choice::earlier(due, until);
-        self.fast_until = arm.unwrap_or(Instant::MAX);
+        let open_until = arm.unwrap_or(Instant::MAX);
+        match IN_TREE {
+            true => self.tree_until = open_until,
+            false => self.fast_until = open_until,
+        }
         arm
     }
 
@@ -335,11 +434,19 @@ impl<P: Policy> Shard<P> {
     #[inline]
     pub(super) fn open_fast_path(&mut self, arm: Option<Instant>) {
         let running = self.running.map(|id| &self.threads[id.index()]);
-        let is_open = self.tree.is_flat() && running.is_some_and(|t| t.held == 0 && !t.in_section);
-        self.fast_until = if is_open {
-            arm.unwrap_or(Instant::MAX)
-        } else {
-            Instant::ZERO
+        let is_open = running.is_some_and(|t| t.held == 0 && !t.in_section);
+        let until = match is_open {
+            true => arm.unwrap_or(Instant::MAX),
+            false => Instant::ZERO,
         };
+        if self.tree.is_flat() {
+            self.fast_until = until;
+        } else {
+            self.fast_until = Instant::ZERO;
+            self.tree_until = match self.tree.is_replacing() {
+                true => Instant::ZERO,
+                false => until,
+            };
+        }
     }
 }

@@ -67,6 +67,7 @@ impl<P: Policy> Shard<P> {
             horizon: Instant::MAX,
             unsettled: 0,
             fast_until: Instant::ZERO,
+            tree_until: Instant::ZERO,
             yields: false,
             counters: Counters::default(),
             more: false,
@@ -102,7 +103,7 @@ impl<P: Policy> Shard<P> {
         home: NodeId,
         constraint: Constraint,
     ) -> Result<ThreadId, ConfigError> {
-        self.fast_until = Instant::ZERO;
+        (self.fast_until, self.tree_until) = (Instant::ZERO, Instant::ZERO);
         Ok(self.create(home, constraint, &mut NoSink)?)
     }
 

@@ -16,7 +16,7 @@ use punctual_generate::Dice;
 
 /// Everything that a shard tells.
 #[derive(Default, PartialEq, Debug)]
-struct Told {
+pub(crate) struct Told {
     events: Vec<(Instant, Uncharged, Event)>,
     traces: Vec<(Instant, TraceEvent)>,
     decisions: Vec<(Instant, Decision)>,
@@ -44,8 +44,8 @@ const POLICIES: [PolicyKind; 5] = [
     },
 ];
 
-/// A shard that may take the fast path, and one that never does: its tree has room for a second
-/// scheduler, and keeps the counts that this takes.
+/// A shard that may take the fast path, and one that never does, whose tree has room for a second
+/// scheduler and keeps the counts that this takes.
 struct Both {
     fast: Shard<AnyPolicy>,
     slow: Shard<AnyPolicy>,
@@ -101,7 +101,7 @@ impl Both {
             }
             None => self.fast.handle_slowly(*entry, &mut from_fast),
         };
-        let b = self.slow.handle_entry(entry, &mut from_slow);
+        let b = self.slow.handle_slowly(*entry, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");
         assert_eq!(from_fast, from_slow, "seed {seed} at {now}: {event:?}");
         let counted = |shard: &Shard<AnyPolicy>| (shard.counters(), shard.unsettled());
@@ -110,10 +110,6 @@ impl Both {
             counted(&self.slow),
             "seed {seed} at {now}"
         );
-        let not_open = self
-            .slow
-            .handle_fast(entry.now, &Event::Tick, &mut from_slow);
-        assert_eq!(not_open, None);
         loop {
             let messages = (self.fast.take_message(), self.slow.take_message());
             assert_eq!(messages.0, messages.1, "seed {seed} at {now}: {event:?}");

@@ -8,6 +8,7 @@ mod corners;
 mod driver;
 mod events;
 mod fast_path;
+mod fast_trees;
 mod histories;
 mod lend;
 mod lock_histories;

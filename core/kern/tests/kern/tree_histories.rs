@@ -8,7 +8,7 @@ use crate::histories::{random_constraint, random_event};
 use crate::trees::{FIXED, Grove, server, terms};
 use punctual_generate::Dice;
 
-const POLICIES: [PolicyKind; 5] = [
+pub(crate) const POLICIES: [PolicyKind; 5] = [
     FIXED,
     PolicyKind::FixedPriority { preemptive: false },
     PolicyKind::EarliestDeadlineFirst,
@@ -18,11 +18,11 @@ const POLICIES: [PolicyKind; 5] = [
     },
 ];
 
-fn index(dice: &mut Dice, below: usize) -> usize {
+pub(crate) fn index(dice: &mut Dice, below: usize) -> usize {
     usize::try_from(dice.below(u64::try_from(below).unwrap())).unwrap()
 }
 
-fn random_terms(dice: &mut Dice) -> (NodeTerms, Option<(u64, u64)>) {
+pub(crate) fn random_terms(dice: &mut Dice) -> (NodeTerms, Option<(u64, u64)>) {
     let priority = u32::try_from(dice.below(10)).unwrap();
     if dice.below(3) == 0 {
         return (terms(Grant::Shared, priority), None);
@@ -102,7 +102,12 @@ fn no_server_gives_more_than_its_rule_in_five_thousand_random_trees() {
 }
 
 /// A request or an answer, sensible or not.
-fn random_request(dice: &mut Dice, grove: &mut Grove, deciding: Option<NodeId>, now: u64) -> Event {
+pub(crate) fn random_request(
+    dice: &mut Dice,
+    grove: &mut Grove,
+    deciding: Option<NodeId>,
+    now: u64,
+) -> Event {
     let place = |dice: &mut Dice| {
         let generation = u16::from(dice.below(6) == 0);
         NodeId::new(u16::try_from(dice.below(9)).unwrap(), generation)

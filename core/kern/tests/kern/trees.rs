@@ -1,7 +1,7 @@
 //! Trees: two levels and more, every kind of supply, against schedules worked out by hand.
 
 use punctual_kern::{
-    Capacity, Constraint, Event, Grant, Next, NodeId, NodeTerms, Shard, TraceEvent, Tree,
+    Capacity, Constraint, Event, Grant, Next, NodeId, NodeTerms, Shard, SlotTerms, TraceEvent, Tree,
 };
 use punctual_model::{
     Class, Instant, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Trust, Work,
@@ -60,10 +60,27 @@ impl Grove {
         nodes: &[(u16, PolicyKind, NodeTerms)],
         threads: &[(u16, Constraint)],
     ) -> Grove {
+        Grove::with_slots(room, (root, &[]), nodes, threads)
+    }
+
+    /// The same with slots of nodes in the frame of the root: (place, start, length).
+    pub(crate) fn with_slots(
+        room: u16,
+        (root, slots): (PolicyKind, &[(u16, u64, u64)]),
+        nodes: &[(u16, PolicyKind, NodeTerms)],
+        threads: &[(u16, Constraint)],
+    ) -> Grove {
         let mut capacity = Capacity::for_threads(threads.len() + 2);
         capacity.nodes = u16::try_from(nodes.len()).unwrap() + room;
         let entities = capacity.entities();
-        let mut tree = Tree::new(capacity, AnyPolicy::new(root, entities, &[]));
+        let slot = |&(place, at, length): &(u16, u64, u64)| SlotTerms {
+            node: 0,
+            entity: capacity.entity_of(place),
+            at: Span::from_ticks(at),
+            length: Span::from_ticks(length),
+        };
+        let slots: Vec<SlotTerms> = slots.iter().map(slot).collect();
+        let mut tree = Tree::new(capacity, AnyPolicy::new(root, entities, &slots));
         for (parent, policy, terms) in nodes {
             let policy = AnyPolicy::new(*policy, entities, &[]);
             let _ = tree.add(node(*parent), policy, *terms).unwrap();

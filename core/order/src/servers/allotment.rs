@@ -35,6 +35,7 @@ impl Allotment {
         }
     }
 
+    #[inline]
     pub(crate) fn left(&self) -> Work {
         self.left
     }
@@ -47,6 +48,7 @@ impl Allotment {
         self.start
     }
 
+    #[inline]
     pub(crate) fn end(&self) -> Instant {
         self.start.saturating_add(self.period)
     }
@@ -102,6 +104,18 @@ impl Allotment {
         self.spend(work.saturating_sub(late));
         let _ = self.begin(last);
         self.spend(late);
+    }
+
+    /// The same. Returns the rest, if there is one and no period has begun.
+    #[inline]
+    pub(crate) fn charge_some(&mut self, now: Instant, work: Work) -> Option<Work> {
+        if now > self.end() || work >= self.left {
+            self.charge(now, work);
+            return None;
+        }
+        self.left = self.left.saturating_sub(work);
+        self.used = self.used.saturating_add(work);
+        Some(self.left)
     }
 
     /// Gives up this much of what is left.

@@ -56,9 +56,14 @@ impl Server for AnyServer {
     fn charge(&mut self, now: Instant, work: Work) {
         each!(self, s => s.charge(now, work));
     }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        each!(self, s => s.spend(now, work))
+    }
     fn timer(&mut self, now: Instant) {
         each!(self, s => s.timer(now));
     }
+    #[inline]
     fn budget(&self) -> Work {
         each!(self, s => s.budget())
     }

@@ -85,12 +85,24 @@ impl Server for ConstantBandwidth {
         }
     }
 
+    #[inline]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        if work >= self.left {
+            self.charge(now, work);
+            return None;
+        }
+        self.left = self.left.saturating_sub(work);
+        self.used = self.used.saturating_add(work);
+        Some(self.left)
+    }
+
     fn timer(&mut self, now: Instant) {
         if self.awake && self.left.is_zero() && self.deadline <= now {
             self.renew(self.deadline.saturating_add(self.period));
         }
     }
 
+    #[inline]
     fn budget(&self) -> Work {
         self.left
     }

@@ -37,10 +37,16 @@ impl Server for Deferrable {
         self.allotment.charge(now, work);
     }
 
+    #[inline]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        self.allotment.charge_some(now, work)
+    }
+
     fn timer(&mut self, now: Instant) {
         let _ = self.allotment.begin(now);
     }
 
+    #[inline]
     fn budget(&self) -> Work {
         self.allotment.left()
     }

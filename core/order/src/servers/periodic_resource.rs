@@ -50,11 +50,17 @@ impl Server for PeriodicResource {
         self.allotment.charge(now, work);
     }
 
+    #[inline]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        self.allotment.charge_some(now, work)
+    }
+
     fn timer(&mut self, now: Instant) {
         self.pass(now);
         let _ = self.allotment.begin(now);
     }
 
+    #[inline]
     fn budget(&self) -> Work {
         self.allotment.left()
     }

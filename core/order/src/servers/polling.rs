@@ -45,12 +45,18 @@ impl Server for Polling {
         self.allotment.charge(now, work);
     }
 
+    #[inline]
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        self.allotment.charge_some(now, work)
+    }
+
     fn timer(&mut self, now: Instant) {
         if self.allotment.begin(now) && !self.awake {
             self.allotment.forfeit(self.allotment.left());
         }
     }
 
+    #[inline]
     fn budget(&self) -> Work {
         self.allotment.left()
     }

@@ -134,6 +134,9 @@ impl Server for Sporadic {
         if self.capacity.is_zero() {
             return;
         }
+        if work < self.capacity {
+            return self.take(work);
+        }
         // Using the whole capacity once moves every piece by one period.
         let rounds = work.ticks() / self.capacity.ticks();
         if rounds > 1 {
@@ -144,6 +147,14 @@ impl Server for Sporadic {
         }
         let whole = self.capacity.ticks() * rounds.saturating_sub(1);
         self.take(work.saturating_sub(Work::from_ticks(whole)));
+    }
+
+    /// As a rule the used part comes back with the piece that came last.
+    fn spend(&mut self, now: Instant, work: Work) -> Option<Work> {
+        let before = (self.next(), self.deadline());
+        self.charge(now, work);
+        let is_same = before == (self.next(), self.deadline());
+        Some(self.budget()).filter(|left| is_same && !left.is_zero())
     }
 
     fn timer(&mut self, now: Instant) {

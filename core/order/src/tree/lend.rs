@@ -94,9 +94,41 @@ impl<P: Policy> Tree<P> {
     }
 }
 
+/// The budget of a node that has executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Paid {
+    /// Its supply has none.
+    Nothing,
+    /// This much is left, and nothing else has changed.
+    Some(Work),
+    /// More may have changed than how much is left.
+    More,
+}
+
 impl<P> Node<P> {
-    /// Pays for work executed up to `now`: with what is borrowed first, which is gone first.
-    pub(super) fn pay(&mut self, now: Instant, work: Work) {
+    /// Pays for work executed up to `now`, out of a budget if its supply has one.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn pay(&mut self, now: Instant, work: Work) -> Paid {
+        let left = match &mut self.supply {
+            Supply::Server(server) if self.borrowed.left.is_zero() => server.spend(now, work),
+            Supply::Server(_) => {
+                self.pay_with_loan(now, work);
+                None
+            }
+            Supply::Shared | Supply::Slots => return Paid::Nothing,
+        };
+        match left {
+            Some(left) => {
+                self.reported = self.reported.saturating_sub(work);
+                Paid::Some(left)
+            }
+            None => Paid::More,
+        }
+    }
+
+    /// With what is borrowed first, which is gone first.
+    #[inline(never)]
+    fn pay_with_loan(&mut self, now: Instant, work: Work) {
         let mut own = work;
         if !self.borrowed.left.is_zero() {
             // What ran after the end of the loan is not covered by it.

@@ -2,6 +2,7 @@
 
 use punctual_model::{Instant, Span, ThreadId, Work};
 
+use super::lend::Paid;
 use super::node::{ROOT, Supply};
 use super::replace::Change;
 use super::{Tell, TellKey, Tree};
@@ -43,6 +44,8 @@ impl<P: Policy> Tree<P> {
         tell: Tell<'_>,
     ) {
         let mut beyond = Work::ZERO;
+        // The levels whose servers have done more than become less.
+        let mut moved = 0_u32;
         let mut on = at;
         self.nodes[usize::from(at)].book.executes(work);
         while on != ROOT {
@@ -51,23 +54,40 @@ impl<P: Policy> Tree<P> {
             node.book.pays(work);
             if let Some(budget) = node.budget() {
                 beyond = beyond.max(work.saturating_sub(budget));
-                node.pay(now, work);
+                if node.pay(now, work) == Paid::More {
+                    moved |= 1 << node.depth;
+                }
             }
             on = node.parent;
             self.nodes[usize::from(on)].policy.charge(entity, work);
         }
+        if moved != 0 {
+            self.paid(now, (at, thread), (work, beyond, moved), tell);
+        }
+    }
+
+    /// Servers on the way up have paid, and at these levels more has changed than that.
+    #[inline(never)]
+    pub(super) fn paid(
+        &mut self,
+        now: Instant,
+        (at, thread): (u16, Option<ThreadId>),
+        (work, beyond, moved): (Work, Work, u32),
+        tell: Tell<'_>,
+    ) {
         if let Some(thread) = thread.filter(|_| !beyond.is_zero()) {
             self.overdraw(thread, beyond);
         }
         let mut on = at;
         while on != ROOT {
-            let node = &self.nodes[usize::from(on)];
-            if let Some(budget) = node.budget() {
-                if budget.is_zero() && !node.reported.is_zero() {
+            let node = &mut self.nodes[usize::from(on)];
+            if moved & 1 << node.depth != 0 {
+                let budget = node.budget().unwrap_or_default();
+                let is_used_up = budget.is_zero() && !node.reported.is_zero();
+                node.reported = node.reported.saturating_sub(work);
+                if is_used_up {
                     tell(node.id(on), budget);
                 }
-                let node = &mut self.nodes[usize::from(on)];
-                node.reported = node.reported.saturating_sub(work);
                 self.supply_changed(on);
                 self.offer(now, now, on);
             }

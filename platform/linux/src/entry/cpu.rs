@@ -481,6 +481,12 @@ unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
 #[cold]
 #[inline(never)]
 unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, event: Event) {
+    // SAFETY: as in `decide`; the borrow ends with the call.
+    let is_tree = unsafe { (*(*host.cast::<Cpu<P, S>>()).core.get()).is_open_in_tree(now) };
+    // SAFETY: as the caller vouches.
+    if is_tree && unsafe { enter_tree::<P, S>(host, now, &event) } {
+        return;
+    }
     // SAFETY: as the caller vouches.
     let target = unsafe { decide::<P, S>(host, now, event, None) };
     // SAFETY: the host is alive, and this reference ends here.
@@ -488,6 +494,22 @@ unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, ev
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_here(host, target) };
+}
+
+/// The fast path of a tree of schedulers; `false`: it is closed, and nothing has happened.
+///
+/// # Safety
+/// As for [`decide`].
+#[inline(never)]
+unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event: &Event) -> bool {
+    // SAFETY: as in `decide`; the borrow ends with the call.
+    let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
+    // SAFETY: the same.
+    let target = unsafe { (*cpu.core.get()).step_in_tree(&cpu.host, at, event) };
+    let Some(target) = target else { return false };
+    // SAFETY: as in `enter_here`.
+    unsafe { switch_here(host, target) };
+    true
 }
 
 /// [`enter`] for [`Event::Yield`]: most switches of a busy CPU are yields, and the fast path is

@@ -29,6 +29,38 @@ impl<P: Policy, S: Sink> Core<P, S> {
     ) -> Option<*const Light> {
         let (light, executed) = self.fast_interval(host, now, event)?;
         let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
+        Some(self.finish_fast(host, now, event, (light, executed), outcome))
+    }
+
+    /// Whether the fast path of a tree of schedulers is open in the core.
+    #[inline]
+    pub(super) fn is_open_in_tree(&self, now: Instant) -> bool {
+        self.shard.is_open_in_tree(now)
+    }
+
+    /// The same in a tree of schedulers.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn step_in_tree(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        event: &Event,
+    ) -> Option<*const Light> {
+        let (light, executed) = self.fast_interval(host, now, event)?;
+        let outcome = self.shard.handle_in_tree(now, event, &mut self.sink)?;
+        Some(self.finish_fast(host, now, event, (light, executed), outcome))
+    }
+
+    /// Follows a decision of the core on the fast path. Returns the thread that runs then.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn finish_fast(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        event: &Event,
+        (light, executed): (&Light, u64),
+        outcome: FastOutcome,
+    ) -> *const Light {
         let FastOutcome { next, arm, stamp } = outcome;
         host.book_fast(now, light, executed);
         // A signal's entry may come before the thread has read what was refused.
@@ -47,9 +79,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
             self.publish_as(light, stamp);
             let due = arm.map_or(self.fast_until, |at| at.min(self.fast_until));
             host.arm_for(light, due, now, || self.comes_by_clock(due));
-            return Some(chosen);
+            return chosen;
         }
-        Some(self.conclude_slowly(host, now, next, arm))
+        self.conclude_slowly(host, now, next, arm)
     }
 
     /// The thread that has run since the last entry, and for how long, if the fast path is open.
