@@ -142,9 +142,10 @@ fn a_preempted_job_fills_its_caches_on_the_budget_of_the_one_that_preempts_it() 
     };
     let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
     assert_eq!(punctual_rules::check(&log), []);
-    let switches = log.cpus[0].records.iter().filter_map(|(at, record)| {
-        matches!(record, Record::Trace(TraceEvent::Switched { .. })).then(|| at.ticks())
-    });
+    let switches = log.cpus[0].records.iter();
+    let switches =
+        switches.filter(|(_, r)| matches!(r, Record::Trace(TraceEvent::Switched { .. })));
+    let switches = switches.map(|(at, _)| at.ticks());
     // `urgent` holds 10 + 6 and executes 12: 4 are for the caches of `long`, which does 20 + 4.
     assert_eq!(switches.take(4).collect::<Vec<_>>(), [0, 5, 17, 36]);
 }

@@ -58,6 +58,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         faults,
         source: description.origin().into(),
         fingerprint: origin::of_simulation(),
+        transitions: None,
         record: promised.stream(),
     };
     let bar = Bar::new("sim", flags.outputs.quiet);
