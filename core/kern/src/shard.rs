@@ -424,11 +424,11 @@ impl<P: Policy> Shard<P> {
         let (chosen, deciding) = match next {
             Next::Thread(thread) => (Some(thread), None),
             Next::RunChild(child) => (None, Some(child)),
-            Next::Idle => {
-                self.end_busy_window();
-                (None, None)
-            }
+            Next::Idle => (None, None),
         };
+        if next == Next::Idle && !self.costs.stop.is_zero() {
+            self.end_busy_window();
+        }
         self.deciding = deciding;
         self.report_keys(sink);
         self.switch_to(now, chosen, sink);

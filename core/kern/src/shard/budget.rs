@@ -46,11 +46,13 @@ impl<P: Policy> Shard<P> {
     /// A job of `released` comes by the clock, in an entry that is charged to the thread that runs.
     /// The analysis counts the entry with the release, so the thread gets it back: once for all
     /// releases of an instant.
+    #[cold]
+    #[inline(never)]
     pub(super) fn spare(&mut self, released: usize) {
         let entry = self.costs.entry;
         let is_job = self.threads[released].constraint.class.runs_per_job();
         let running = self.running.filter(|id| id.index() != released && is_job);
-        let Some(id) = running.filter(|_| !entry.is_zero() && self.spared < self.now) else {
+        let Some(id) = running.filter(|_| self.spared < self.now) else {
             return;
         };
         let Some(t) = self.threads.get_mut(id.index()) else {
@@ -65,10 +67,11 @@ impl<P: Policy> Shard<P> {
     /// Nobody runs. Where no job could go on with the budget that it has, every busy window ends
     /// here, and a grace and a stop are counted once in each: nothing is owed any more. Looks at
     /// [`MAX_LOOKED_AT`] threads at most.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end_busy_window(&mut self) {
         let capacity = self.tree.capacity();
-        let few = capacity.threads <= MAX_LOOKED_AT && capacity.nodes == 0;
-        if self.costs.stop.is_zero() || !few {
+        if capacity.threads > MAX_LOOKED_AT || capacity.nodes > 0 {
             return;
         }
         let could_go_on = |t: &Thread| {

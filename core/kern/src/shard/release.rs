@@ -189,7 +189,9 @@ impl<P: Policy> Shard<P> {
             return;
         }
         if by_clock {
-            self.spare(thread);
+            if !self.costs.entry.is_zero() {
+                self.spare(thread);
+            }
             self.release(thread, at, sink);
             return;
         }
