@@ -267,6 +267,7 @@ impl Thread {
         let beyond = self.debt.min(work);
         self.debt = self.debt.saturating_sub(beyond);
         self.budget = self.budget.saturating_add(work.saturating_sub(beyond));
+        self.has_drained &= self.budget.is_zero();
     }
 
     /// Its job is stopped. That costs so much if it has used up a budget, and did not find it so.

@@ -19,7 +19,7 @@ pub use read::read;
 pub use write::{Writer, write};
 
 /// The first line of every log of this version.
-pub const FIRST_LINE: &str = "punctual-log 4";
+pub const FIRST_LINE: &str = "punctual-log 5";
 
 /// What is wrong with a written log, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -72,10 +72,11 @@ impl Judge<'_> {
         let Some(preempted) = preempted.filter(|_| is_first) else {
             return;
         };
-        t.owed = t.owed.saturating_add(cache_delay.saturating_sub(t.budget));
-        t.budget = t.budget.saturating_sub(cache_delay);
-        let preempted = &mut self.threads[preempted];
-        if !preempted.background {
+        if !self.threads[preempted].background {
+            let t = &mut self.threads[to];
+            t.owed = t.owed.saturating_add(cache_delay.saturating_sub(t.budget));
+            t.budget = t.budget.saturating_sub(cache_delay);
+            let preempted = &mut self.threads[preempted];
             preempted.budget = preempted.budget.saturating_add(cache_delay);
         }
     }
@@ -83,14 +84,12 @@ impl Judge<'_> {
     /// A release by the clock: the thread that ran is charged with an entry that is counted with
     /// the release, and gets it back, once per instant.
     pub(crate) fn spare(&mut self, released: usize) {
-        let entry = self.log.tables.cpus[self.cpu].capacity.entry.ticks();
+        let capacity = self.log.tables.cpus[self.cpu].capacity;
+        let entry = capacity.entry.ticks();
         let comes = &self.threads[released];
         let is_job = comes.is_clocked() && comes.constraint.class.runs_per_job();
-        let counts = is_job && self.spared < self.now;
-        let Some(thread) = self
-            .before
-            .filter(|t| *t != released && counts && entry > 0)
-        else {
+        let counts = is_job && capacity.nodes == 0 && entry > 0 && self.spared < self.now;
+        let Some(thread) = self.before.filter(|_| counts) else {
             return;
         };
         let t = &mut self.threads[thread];
@@ -101,19 +100,21 @@ impl Judge<'_> {
         let beyond = t.debt.min(entry);
         t.debt -= beyond;
         t.budget = t.budget.saturating_add(entry - beyond);
+        t.drained &= t.budget == 0;
     }
 
     /// Nobody runs. Unless a job has budget and waits for something else, nothing is owed any more.
     pub(crate) fn end_busy_window(&mut self) {
         let capacity = self.log.tables.cpus[self.cpu].capacity;
         let could_go_on = |t: &Thread| {
-            let (job, waits) = (t.current.filter(|c| !c.settled), t.blocked || t.ready);
-            let waits = waits || t.waits_on.is_some() || t.request.is_some();
+            let job = t.current.filter(|c| !c.settled);
+            let waits = t.blocked || t.ready || t.awaits;
             let comes = job.is_none() && !t.open.is_empty();
             !t.dead && !t.background && (comes || (job.is_some() && waits))
         };
         let few = capacity.threads <= MAX_LOOKED_AT && capacity.nodes == 0;
-        if few && !self.threads.iter().any(could_go_on) {
+        let costs = !capacity.stop_cost.is_zero();
+        if few && costs && !self.threads.iter().any(could_go_on) {
             self.window += 1;
         }
     }

@@ -78,7 +78,11 @@ impl Judge<'_> {
         if let T::Released { thread, .. } | T::Skipped { thread, .. } | T::Lost { thread, .. } =
             change
         {
-            self.spare(self.find(thread)?);
+            let thread = self.find(thread)?;
+            // Early arrivals that a change loses come without an entry.
+            if !matches!(change, T::Lost { .. }) || self.threads[thread].changed < Some(self.now) {
+                self.spare(thread);
+            }
         }
         match change {
             T::Released {
@@ -163,6 +167,7 @@ impl Judge<'_> {
             } => {
                 let thread = self.find(thread)?;
                 if for_predecessors {
+                    self.threads[thread].awaits = true;
                     self.leave(thread);
                     self.begin_job(thread, job, false);
                 } else {
@@ -195,7 +200,10 @@ impl Judge<'_> {
             }
             T::Changed { thread } => {
                 self.leave(self.find(thread)?);
-                self.thread(thread)?.turns_to_its_change();
+                let now = self.now;
+                let t = self.thread(thread)?;
+                t.changed = Some(now);
+                t.turns_to_its_change();
             }
             _ => return None,
         }
@@ -276,6 +284,7 @@ impl Judge<'_> {
             self.wait_is_over(thread, cause == Lock);
         }
         let t = &mut self.threads[thread];
+        t.awaits &= cause != Predecessors;
         if matches!(cause, EarlyWake | Predecessors) || !std::mem::take(&mut t.blocked) {
             return;
         }
@@ -293,6 +302,7 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let (holds, in_section) = (t.protected, t.in_section && t.ready && t.budget > 0);
         self.begin_job(thread, job, true);
+        self.threads[thread].awaits = false;
         self.funded(thread, budget);
         if self.threads[thread].blocked {
             return;

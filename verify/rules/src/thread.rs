@@ -49,6 +49,10 @@ pub(crate) struct Thread {
     /// It wants to run and has no budget; what follows from that has not been told yet.
     pub(crate) wants: bool,
     pub(crate) blocked: bool,
+    /// Its job waits for predecessors.
+    pub(crate) awaits: bool,
+    /// When a change of it last took force.
+    pub(crate) changed: Option<Instant>,
     /// The scheduler that blocked it for itself.
     pub(crate) blocker: Option<usize>,
     /// Below all real-time work, by itself.
@@ -112,6 +116,8 @@ impl Thread {
             ready: false,
             wants: false,
             blocked: false,
+            awaits: false,
+            changed: None,
             blocker: None,
             background: matches!(constraint.class, Class::Aperiodic),
             waits_on: None,

@@ -24,34 +24,37 @@ use crate::trace::{Outcome, Sink, TraceEvent};
 pub const MAX_LOOKED_AT: usize = 256;
 
 impl<P: Policy> Shard<P> {
-    /// A thread runs. If its job preempts another for the first time on its allotment, the part of
-    /// that for cold caches is the other's now. If less is left, the thread owes the rest.
+    /// A thread runs. If its job preempts another for the first time on its allotment, the part
+    /// of that for cold caches is the other's now. If less is left, the thread owes the rest. Where
+    /// the other has no budget, nobody has a guarantee to lose.
     #[cold]
     #[inline(never)]
     pub(super) fn move_cache_delay(&mut self, preempted: Option<ThreadId>, to: Option<ThreadId>) {
         let Some(to) = to else { return };
-        let t = &mut self.threads[to.index()];
-        let part = core::mem::take(&mut t.cache_delay);
+        let part = core::mem::take(&mut self.threads[to.index()].cache_delay);
         let Some(preempted) = preempted.filter(|_| !part.is_zero()) else {
             return;
         };
-        t.owed = t.owed.saturating_add(part.saturating_sub(t.budget));
-        t.budget = t.budget.saturating_sub(part);
         let preempted = &mut self.threads[preempted.index()];
         if preempted.is_budgeted() {
             preempted.budget = preempted.budget.saturating_add(part);
+            let t = &mut self.threads[to.index()];
+            t.owed = t.owed.saturating_add(part.saturating_sub(t.budget));
+            t.budget = t.budget.saturating_sub(part);
         }
     }
 
     /// A job of `released` comes by the clock, in an entry that is charged to the thread that runs.
     /// The analysis counts the entry with the release, so the thread gets it back: once for all
-    /// releases of an instant.
+    /// releases of an instant. Below other schedulers the entry is charged to a server, too, which
+    /// gets nothing back: there it stays with the thread.
     #[cold]
     #[inline(never)]
     pub(super) fn spare(&mut self, released: usize) {
         let entry = self.costs.entry;
         let is_job = self.threads[released].constraint.class.runs_per_job();
-        let running = self.running.filter(|id| id.index() != released && is_job);
+        let is_flat = self.tree.capacity().nodes == 0;
+        let running = self.running.filter(|_| is_job && is_flat);
         let Some(id) = running.filter(|_| self.spared < self.now) else {
             return;
         };

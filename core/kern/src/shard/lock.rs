@@ -72,7 +72,9 @@ impl<P: Policy> Shard<P> {
         let Some(request) = t.request else { return };
         let length = self.locks.get(request.of).terms.length;
         let whole = t.constraint.class.budget().unwrap_or_default();
-        if t.is_budgeted() && t.budget < length && length <= whole {
+        // It may have to hand over the part of its budget for cold caches.
+        let needs = length.saturating_add(t.cache_delay);
+        if t.is_budgeted() && t.budget < needs && needs <= whole {
             self.exhaust(thread, sink);
             return;
         }

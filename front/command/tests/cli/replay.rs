@@ -103,7 +103,7 @@ fn a_recorded_miss_shows_its_cause_and_is_still_identical() {
 fn what_is_no_log_is_bad_input() {
     let folder = Folder::new("replay-bad");
     let missing = folder.path("missing");
-    let torn = folder.write("torn", "punctual-log 4\nplatform sim\n");
+    let torn = folder.write("torn", "punctual-log 5\nplatform sim\n");
     for file in [example("two-tasks.toml"), missing, torn] {
         let told = output(&["replay", &file, "--json"]);
         assert_eq!(code(&told), 2, "{file}");

@@ -33,10 +33,10 @@ fn a_log_that_is_changed_or_has_no_records_is_bad_input() {
     let text = std::fs::read_to_string(&log).expect("written");
     for (name, content) in [
         ("cut", text[..text.len() / 20].to_owned()),
-        ("first", "punctual-log 4\n".to_owned()),
+        ("first", "punctual-log 5\n".to_owned()),
         (
             "version",
-            text.replacen("punctual-log 4", "punctual-log 99", 1),
+            text.replacen("punctual-log 5", "punctual-log 99", 1),
         ),
         ("noise", text.replacen("end-of-log", "\u{1}\nend-of-log", 1)),
     ] {

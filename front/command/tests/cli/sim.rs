@@ -197,7 +197,7 @@ fn a_trace_takes_the_form_of_its_ending() {
             .to_owned()
     };
     assert!(first_line(&read(&csv)).starts_with("Task,Job,Period,Response"));
-    assert_eq!(first_line(&read(&text)), "punctual-log 4");
+    assert_eq!(first_line(&read(&text)), "punctual-log 5");
     assert_eq!(read(&text), read(&log));
     // A Perfetto trace is a list of packets: field 1, with a length.
     assert_eq!(read(&perfetto).first(), Some(&0x0a));

@@ -157,14 +157,14 @@ fn good() -> (String, impl Fn(&str) -> usize) {
 fn mistakes_have_their_line_and_a_reason() {
     let (good, line_of) = good();
     let mistakes = [
-        ("punctual-log 4", "punctual-log 9", 1, "another version"),
+        ("punctual-log 5", "punctual-log 9", 1, "another version"),
         (
-            "punctual-log 4",
+            "punctual-log 5",
             "punctual-log 3",
             1,
             "record the run again",
         ),
-        ("punctual-log 4", "diary", 1, "this is no log"),
+        ("punctual-log 5", "diary", 1, "this is no log"),
         ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
         ("seed 1", "seed 01", line_of("seed"), "not a number"),
         (
