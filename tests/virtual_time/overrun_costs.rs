@@ -108,6 +108,17 @@ fn nothing_is_owed_across_an_idle_instant() {
 }
 
 #[test]
+fn a_job_that_waits_for_a_throttled_one_keeps_the_busy_window_open() {
+    let (mut system, options) = alone(9_000, OnOverrun::Throttle);
+    let mut waiting = system.tasks[0].clone();
+    waiting.name = "waiting".into();
+    waiting.after = vec![TaskId(0)];
+    system.tasks.push(waiting);
+    // The second never begins, and the first gets what the debts leave.
+    assert_eq!(budgets((system, options))[..4], [15, 7, 7, 7]);
+}
+
+#[test]
 fn a_preempted_job_fills_its_caches_on_the_budget_of_the_one_that_preempts_it() {
     let task = |name: &str, (phase, wcet, deadline)| {
         let class = Class::Periodic {
