@@ -55,7 +55,8 @@ pub enum Refusal {
     NotItsChild(NodeId),
     /// The scheduler is not a sibling of who asks (caller).
     NotASibling(NodeId),
-    /// This is a slice of time, which has no threads and schedulers of its own (caller).
+    /// This is a slice of time: it has no threads and schedulers of its own, and its terms stay
+    /// until it is taken back (caller).
     NotAScheduler(NodeId),
     /// Something below this scheduler is ready, or waits for a budget (caller).
     NotIdle(NodeId),
@@ -65,8 +66,8 @@ pub enum Refusal {
     OnlyRootCreates(NodeId),
     /// A more trusted scheduler than who asks has blocked the thread for itself (caller).
     BlockedByTrusted(ThreadId),
-    /// This scheduler has no such supply to give: its time is divided by a constant table, or the
-    /// terms mean nothing (caller).
+    /// This scheduler has no such supply to give: its time is divided by a constant table or shared
+    /// with others, it would delegate to itself, or the terms mean nothing (caller).
     NotGrantable(NodeId),
     /// The policy of this scheduler stays: it divides time or the new one does, the scheduler
     /// decides on its own supply, or its threads share resources in an order that would be another
@@ -122,8 +123,8 @@ impl Refusal {
             }
             Refusal::NotASibling(_) => "the scheduler is not a sibling of the one that asks",
             Refusal::NotAScheduler(_) => {
-                "that is a slice of time: its holder binds threads to it and delegates from it, and \
-                 it has no threads and schedulers of its own"
+                "that is a slice of time: it has no threads and schedulers of its own, and its terms \
+                 stay until it is taken back"
             }
             Refusal::NotIdle(_) => "something below the scheduler is ready, or waits for a budget",
             Refusal::TooLittleBudget(_) => {
@@ -134,8 +135,8 @@ impl Refusal {
                 "a more trusted scheduler has blocked the thread for itself"
             }
             Refusal::NotGrantable(_) => {
-                "the scheduler has no such supply to give: a constant table divides its time, or \
-                 the terms mean nothing"
+                "the scheduler has no such supply to give: a table divides its time, it shares that of \
+                 others, it would delegate to itself, or the terms mean nothing"
             }
             Refusal::NotReplaceable(_) => {
                 "the scheduler keeps its policy: a table divides its time or would, it decides on \

@@ -36,7 +36,7 @@ impl Judge<'_> {
             return Some(false);
         };
         let inline = terms.trust == Trust::Inline;
-        let fits = self.delegated(by).saturating_add(share(&server)) <= self.share_of(by);
+        let fits = self.delegated(by).saturating_add(part(&server)) <= self.share_of(by);
         Some(inline && fits && !self.is_slice(to) && to != self.care(by))
     }
 
@@ -55,7 +55,7 @@ impl Judge<'_> {
             (node.terms.receiver, node.parent, node.terms.supply)
         {
             let until = self.now.saturating_add(server.period);
-            self.nodes[giver].ended.push((share(&server), until));
+            self.nodes[giver].ended.push((part(&server), until));
         }
     }
 
@@ -83,7 +83,7 @@ impl Judge<'_> {
         let slices = self.nodes.iter();
         let slices = slices.filter(|n| n.parent == Some(from) && n.terms.receiver.is_some());
         let shares = slices.filter_map(|n| match n.terms.supply {
-            Grant::Server(server) => Some(share(&server)),
+            Grant::Server(server) => Some(part(&server)),
             Grant::Shared | Grant::Slots => None,
         });
         let all = shares.chain(ended.map(|(share, _)| *share));
@@ -93,15 +93,28 @@ impl Judge<'_> {
     /// The share that a node has to delegate from.
     fn share_of(&self, at: usize) -> u64 {
         match self.nodes[at].terms.supply {
-            Grant::Server(server) => share(&server),
+            Grant::Server(server) => whole(&server),
             Grant::Shared | Grant::Slots if at == ROOT => WHOLE,
             Grant::Shared | Grant::Slots => 0,
         }
     }
 }
 
-fn share(server: &Server) -> u64 {
+/// The least share that a slice stands for: in ticks its budget was rounded up by less than one,
+/// and its period by at most half of one.
+fn part(server: &Server) -> u64 {
+    let budget = server.budget.ticks().saturating_sub(1);
+    share(budget, 2 * u128::from(server.period.ticks()) + 1)
+}
+
+/// The greatest share that the server of a giver stands for.
+fn whole(server: &Server) -> u64 {
     let period = u128::from(server.period.ticks().max(1));
-    let share = u128::from(server.budget.ticks()) * u128::from(WHOLE) / period;
+    share(server.budget.ticks(), 2 * period - 1)
+}
+
+/// A budget in a period of so many half ticks.
+fn share(budget: u64, half_ticks: u128) -> u64 {
+    let share = 2 * u128::from(budget) * u128::from(WHOLE) / half_ticks;
     u64::try_from(share).unwrap_or(u64::MAX)
 }

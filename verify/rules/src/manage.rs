@@ -178,7 +178,7 @@ impl Judge<'_> {
             }
             Request::Supply { node, .. } => {
                 let at = self.node(node)?;
-                at != by && self.is_below(at, by)
+                at != by && self.is_below(at, by) && !self.is_slice(at)
             }
             Request::Promote(terms) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
@@ -339,10 +339,6 @@ impl Judge<'_> {
                 self.nodes[at].terms.supply = Grant::Server(server);
                 self.nodes[at].supply = Some(Supply::new(server));
                 self.has_delegated(at);
-                self.nodes[at]
-                    .parent
-                    .into_iter()
-                    .for_each(|giver| self.has_delegated(giver));
             }
             _ => {
                 let what = "has a server that nobody asked for";

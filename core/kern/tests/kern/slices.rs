@@ -4,17 +4,26 @@ use std::collections::BTreeMap;
 
 use punctual_generate::Dice;
 use punctual_kern::{Event, Grant, Next, NodeId, NodeTerms, Refusal, Request, TraceEvent};
-use punctual_model::{PolicyKind, Priority, ServerKind, ThreadId, Work};
+use punctual_model::{Frequency, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Work};
 
 use crate::driver::{id, periodic};
 use crate::trees::{FIXED, Grove, node, server, terms};
 
 const LONG: u64 = 1_000_000;
 
+/// Of random histories, in ticks.
+const UNIT: u64 = 100;
+
 /// Node 1 on (4 in 10), node 2 on (2 in 10), node 3 shared; threads 0 to 2 at home there, thread 3
 /// on the CPU, least urgent. Room for six slices.
 fn grove(root: PolicyKind) -> Grove {
-    let own = |budget, priority| terms(server(ServerKind::Deferrable, budget, 10), priority);
+    grove_in(root, 1)
+}
+
+/// The same, and each unit of time has so many ticks. Shares are counted to a tick.
+fn grove_in(root: PolicyKind, unit: u64) -> Grove {
+    let of = |budget| server(ServerKind::Deferrable, budget * unit, 10 * unit);
+    let own = |budget, priority| terms(of(budget), priority);
     let nodes = [
         (0, FIXED, own(4, 9)),
         (0, FIXED, own(2, 8)),
@@ -103,28 +112,28 @@ fn a_slice_is_taken_back_with_all_that_was_delegated_from_it() {
 
 #[test]
 fn nobody_delegates_more_than_it_has_nor_what_it_does_not_hold() {
-    let mut grove = grove(FIXED);
+    let mut grove = grove_in(FIXED, 100);
     let by = node(1);
-    let _first = delegate(&mut grove, 0, by, slice(node(2), (3, 10), 5)).unwrap();
+    let _first = delegate(&mut grove, 0, by, slice(node(2), (300, 1_000), 5)).unwrap();
     let too_much = Err(Refusal::TooLittleBudget(by));
     assert_eq!(
-        delegate(&mut grove, 0, by, slice(node(2), (2, 10), 5)),
+        delegate(&mut grove, 0, by, slice(node(2), (110, 1_000), 5)),
         too_much
     );
-    let rest = delegate(&mut grove, 0, by, slice(node(3), (2, 20), 5)).unwrap();
-    let shared = delegate(&mut grove, 0, node(3), slice(by, (1, 10), 5));
+    let rest = delegate(&mut grove, 0, by, slice(node(3), (200, 2_000), 5)).unwrap();
+    let shared = delegate(&mut grove, 0, node(3), slice(by, (100, 1_000), 5));
     assert_eq!(
         shared,
         Err(Refusal::NotGrantable(node(3))),
         "its time is not its own"
     );
-    let to_itself = delegate(&mut grove, 0, by, slice(by, (1, 100), 5));
+    let to_itself = delegate(&mut grove, 0, by, slice(by, (100, 10_000), 5));
     assert_eq!(to_itself, Err(Refusal::NotGrantable(by)));
     let no_scheduler = Err(Refusal::NotAScheduler(rest));
-    let below = terms(server(ServerKind::Deferrable, 1, 100), 1);
+    let below = terms(server(ServerKind::Deferrable, 100, 10_000), 1);
     assert_eq!(delegate(&mut grove, 0, rest, below), no_scheduler);
     assert_eq!(
-        delegate(&mut grove, 0, by, slice(rest, (1, 100), 5)),
+        delegate(&mut grove, 0, by, slice(rest, (100, 10_000), 5)),
         no_scheduler
     );
     // Somebody else's slice.
@@ -136,12 +145,51 @@ fn nobody_delegates_more_than_it_has_nor_what_it_does_not_hold() {
     assert_eq!(refused, Err(Refusal::NotItsChild(rest)));
     let supply = Request::Supply {
         node: rest,
-        supply: server(ServerKind::Deferrable, 4, 20),
+        supply: server(ServerKind::Deferrable, 100, 2_000),
     };
-    assert_eq!(
-        ask(&mut grove, 0, by, supply),
-        Err(Refusal::TooLittleBudget(by))
-    );
+    // It would be full again within its period.
+    let refilled = ask(&mut grove, 0, by, supply);
+    assert_eq!(refilled, Err(Refusal::NotAScheduler(rest)));
+}
+
+#[test]
+fn slices_that_fit_in_time_fit_in_the_ticks_of_any_clock() {
+    let clocks = [2_499_998_200, 2_112_000_777, 24_000_001, 999_999_999];
+    // Giver and slices in microseconds; each giver has delegated all that it has.
+    let all: [((u64, u64), &[(u64, u64)]); 4] = [
+        ((2_000, 10_000), &[(1_000, 10_000), (1_000, 10_000)]),
+        ((2_000, 10_000), &[(3_000, 30_000), (100, 1_000)]),
+        ((7, 21), &[(1_000, 9_000), (1_000, 9_000), (1_000, 9_000)]),
+        ((1, 3), &[(10_000, 30_000)]),
+    ];
+    for (hertz, (giver, slices)) in clocks.iter().flat_map(|hz| all.map(|of| (hz, of))) {
+        let clock = Frequency::try_new(*hertz).expect("a clock");
+        let terms = |(budget, period): (u64, u64)| {
+            let kind = ServerKind::Deferrable;
+            let (budget, period) = (Work::from_us(budget), Span::from_us(period));
+            let server = Server {
+                kind,
+                budget,
+                period,
+            };
+            terms(Grant::Server(server.in_ticks(clock)), 5)
+        };
+        let nodes = [(0, FIXED, terms(giver)), (0, FIXED, terms((1, 10)))];
+        let mut grove = Grove::with_room(6, FIXED, &nodes, &[]);
+        let mut ask = |of| {
+            let receiver = Some(node(2));
+            let of = NodeTerms {
+                receiver,
+                ..terms(of)
+            };
+            delegate(&mut grove, 0, node(1), of).map(|_| ())
+        };
+        for slice in slices {
+            assert_eq!(ask(*slice), Ok(()), "{slice:?} of {giver:?} at {clock:?}");
+        }
+        let more = ask((1_000, 10_000));
+        assert_eq!(more, Err(Refusal::TooLittleBudget(node(1))));
+    }
 }
 
 #[test]
@@ -222,7 +270,7 @@ impl Accounts {
         }
     }
 
-    /// One tick of a thread at home at `node`.
+    /// One unit of a thread at home at `node`.
     fn execute(&mut self, grove: &Grove, now: u64, node: NodeId) {
         let tree = grove.shard.tree();
         let above = std::iter::successors(Some(node), |&at| tree.parent(at));
@@ -230,8 +278,8 @@ impl Accounts {
             let Some(account) = self.0.get_mut(&at) else {
                 continue;
             };
-            account.executed += 1;
-            *account.in_period.entry(now / account.period).or_default() += 1;
+            account.executed += UNIT;
+            *account.in_period.entry(now / account.period).or_default() += UNIT;
             // Whatever came before: one budget per period, and what siblings went without.
             let most = account.budget + account.borrowed;
             assert!(
@@ -245,36 +293,48 @@ impl Accounts {
 }
 
 /// Everything that schedulers and holders of slices can ask, in any order.
-fn history(seed: u64) -> [u64; 5] {
+fn history(seed: u64) -> [u64; 6] {
     let mut dice = Dice::new(seed);
-    let mut grove = grove(FIXED);
+    let mut grove = grove_in(FIXED, UNIT);
     let mut accounts = Accounts::default();
     for (place, budget) in [(1, 4), (2, 2)] {
-        accounts.open(node(place), server(ServerKind::Deferrable, budget, 10));
+        accounts.open(
+            node(place),
+            server(ServerKind::Deferrable, budget * UNIT, 10 * UNIT),
+        );
     }
     let mut nodes = vec![NodeId::ROOT, node(1), node(2), node(3)];
-    let mut done = [0; 5];
-    for now in 0..120 {
+    let mut done = [0; 6];
+    for now in (0..120).map(|unit| unit * UNIT) {
         for _ in 0..dice.below(3) {
             let [by, to] = [(); 2].map(|()| nodes[dice.index(nodes.len())]);
             let thread = id(dice.small(4));
-            let work = Work::from_ticks(1 + dice.below(2));
-            let period = [5, 10, 20][dice.index(3)];
-            let given = slice(to, (1 + dice.below(3), period), 1 + dice.small(8));
-            let kind = usize::try_from(dice.below(5)).expect("small");
+            let work = Work::from_ticks((1 + dice.below(2)) * UNIT);
+            let (budget, period) = (
+                (1 + dice.below(3)) * UNIT,
+                [5, 10, 20][dice.index(3)] * UNIT,
+            );
+            let given = slice(to, (budget, period), 1 + dice.small(8));
+            let kind = usize::try_from(dice.below(6)).expect("small");
             let request = match kind {
                 0 => Request::Promote(given),
                 1 => Request::Grant { thread, to },
                 2 => Request::Revoke { thread },
                 // Schedulers stay: who is left would do nothing.
-                3 if grove.shard.tree().receiver(to).is_some() => Request::Demote(to),
-                3 => continue,
+                3 | 5 if grove.shard.tree().receiver(to).is_none() => continue,
+                3 => Request::Demote(to),
+                5 => Request::Supply {
+                    node: to,
+                    supply: given.supply,
+                },
                 _ => Request::Lend { to, work },
             };
-            if ask(&mut grove, now, by, request).is_err() {
+            let refused = ask(&mut grove, now, by, request).err();
+            // Nobody fills a slice again within its period.
+            done[kind] += u64::from(refused == (kind == 5).then_some(Refusal::NotAScheduler(to)));
+            if refused.is_some() {
                 continue;
             }
-            done[kind] += 1;
             match request {
                 Request::Promote(terms) => {
                     let made = grove.shard.last_promoted().expect("promoted");
@@ -298,13 +358,20 @@ fn history(seed: u64) -> [u64; 5] {
 
 #[test]
 fn no_sequence_of_operations_makes_time() {
-    let mut done = [0; 5];
+    let mut done = [0; 6];
     for seed in 0..1_000 {
         for (sum, n) in done.iter_mut().zip(history(seed)) {
             *sum += n;
         }
     }
-    let words = ["delegated", "bound", "unbound", "taken back", "lent"];
+    let words = [
+        "delegated",
+        "bound",
+        "unbound",
+        "taken back",
+        "lent",
+        "refused",
+    ];
     for (n, word) in done.into_iter().zip(words) {
         assert!(n > 500, "{word} {n} times");
     }

@@ -16,7 +16,7 @@
 //! Source: Slite paper §V.A; Gadepalli, Gifford, Baier,
 //! Kelly and Parmer 2017.
 
-use punctual_model::{Instant, Server, Span, ThreadId};
+use punctual_model::{Instant, Server, ThreadId};
 
 use super::node::{NONE, Node, ROOT, Supply};
 use super::{Grant, NodeTerms, Tree};
@@ -71,30 +71,26 @@ impl<P: Policy> Tree<P> {
         if to_at == self.care(from) || terms.trust != punctual_model::Trust::Inline {
             return Err(Refusal::NotGrantable(id));
         }
-        self.has_share(from, giver.granted.as_ref(), share(&server))
+        self.has_share(from, giver.granted.as_ref(), part(&server))
     }
 
-    /// Whether the server of a node may become this one: its slices fit into it, and a slice into
-    /// the supply of its giver. O(nodes).
+    /// Whether the server of a node may become this one: it is no slice, which would be full again
+    /// within its period, and its slices fit into it. O(nodes).
     pub(super) fn permit_resupply(&self, at: u16, server: &Server) -> Result<(), Refusal> {
-        if self.delegated(at) > 0 {
-            self.has_share(at, Some(server), 0)?;
+        if self.is_slice(at) {
+            return Err(Refusal::NotAScheduler(self.nodes[usize::from(at)].id(at)));
         }
-        let node = &self.nodes[usize::from(at)];
-        if !self.is_slice(at) {
-            return Ok(());
+        match self.delegated(at) > 0 {
+            true => self.has_share(at, Some(server), 0),
+            false => Ok(()),
         }
-        let old = node.granted.as_ref().map_or(0, share);
-        let more = share(server).saturating_sub(old);
-        let above = &self.nodes[usize::from(node.parent)];
-        self.has_share(node.parent, above.granted.as_ref(), more)
     }
 
     /// Whether `more` can be delegated from a node with this server. O(nodes).
     fn has_share(&self, from: u16, server: Option<&Server>, more: u64) -> Result<(), Refusal> {
         let id = self.nodes[usize::from(from)].id(from);
         let all = match server {
-            Some(server) => share(server),
+            Some(server) => whole(server),
             None if from == ROOT => WHOLE,
             // The time of everybody above is not its own to give.
             None => return Err(Refusal::NotGrantable(id)),
@@ -114,7 +110,7 @@ impl<P: Policy> Tree<P> {
         };
         let slices = self.nodes.iter();
         let slices = slices.filter(|n| n.alive && n.parent == from && n.receiver != NONE);
-        let shares = slices.filter_map(|n| n.granted.as_ref()).map(share);
+        let shares = slices.filter_map(|n| n.granted.as_ref()).map(part);
         shares.fold(ended, u64::saturating_add)
     }
 
@@ -129,7 +125,7 @@ impl<P: Policy> Tree<P> {
                 Supply::Shared | Supply::Slots => None,
             };
             let until = returns.map_or(period_on, |returns| returns.max(period_on));
-            let share = share(server);
+            let share = part(server);
             let ended = &mut self.nodes[parent].ended;
             if ended.until <= now {
                 ended.share = 0;
@@ -244,12 +240,21 @@ impl<P: Policy> Tree<P> {
     }
 }
 
-/// The share of a processor that a server gives.
-fn share(server: &Server) -> u64 {
-    let (budget, period) = (
-        server.budget.ticks(),
-        server.period.max(Span::from_ticks(1)),
-    );
-    let share = u128::from(budget) * u128::from(WHOLE) / u128::from(period.ticks());
+/// The least share of a processor that a slice with this server can stand for. From time to ticks
+/// a budget is rounded up and a period to the nearest: slices that fit in time fit in ticks.
+fn part(server: &Server) -> u64 {
+    let (budget, period) = (server.budget.ticks(), server.period.ticks());
+    share(budget.saturating_sub(1), 2 * u128::from(period) + 1)
+}
+
+/// The greatest share of a processor that the server of a giver can stand for.
+fn whole(server: &Server) -> u64 {
+    let period = server.period.ticks().max(1);
+    share(server.budget.ticks(), 2 * u128::from(period) - 1)
+}
+
+/// A budget in a period of so many half ticks, as a share.
+fn share(budget: u64, half_ticks: u128) -> u64 {
+    let share = 2 * u128::from(budget) * u128::from(WHOLE) / half_ticks;
     u64::try_from(share).unwrap_or(u64::MAX)
 }

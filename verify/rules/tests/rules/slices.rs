@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use punctual_kern::{Event, Grant, NodeId, NodeTerms, Request, TraceEvent};
 use punctual_model::{
-    CpuId, Frequency, Instant, Ns, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
-    Supply, System, ThreadId, Trust, Work,
+    CpuId, Frequency, Instant, Ns, Priority, Receiver, Scheduler, SchedulerId, Server, ServerKind,
+    Span, Supply, System, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rules::{Rule, check};
@@ -14,7 +14,7 @@ use punctual_trace::{Log, Record, RecordedEntry, Recorder, Records};
 
 use crate::common::{FIXED, cpu, log_of, periodic};
 
-/// 4 in 10 and 2 in 10, a task in each.
+/// 400 in 1,000 and 200 in 1,000, a task in each.
 fn system() -> System {
     let scheduler = |name: &str, budget: u64| Scheduler {
         name: name.into(),
@@ -25,7 +25,7 @@ fn system() -> System {
         supply: Supply::Server(Server {
             kind: ServerKind::Deferrable,
             budget: Work::from_ns(budget),
-            period: Span::<Ns>::from_ns(10),
+            period: Span::<Ns>::from_ns(1_000),
         }),
         trust: Trust::Inline,
         quota: None,
@@ -41,13 +41,13 @@ fn system() -> System {
     };
     System {
         cpus: vec![cpu("0", FIXED)],
-        schedulers: vec![scheduler("a", 4), scheduler("b", 2)],
+        schedulers: vec![scheduler("a", 400), scheduler("b", 200)],
         tasks: vec![task("one", 0), task("two", 1)],
         ..System::default()
     }
 }
 
-/// `a` delegates 3 in 10 to `b`, which binds its task; then `a` takes it back.
+/// `a` delegates 300 in 1,000 to `b`, which binds its task; then `a` takes it back.
 fn history() -> Log {
     let system = system();
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
@@ -58,8 +58,8 @@ fn history() -> Log {
     let slice = NodeTerms {
         supply: Grant::Server(Server {
             kind: ServerKind::Deferrable,
-            budget: Work::from_ticks(3),
-            period: Span::from_ticks(10),
+            budget: Work::from_ticks(300),
+            period: Span::from_ticks(1_000),
         }),
         priority: Priority::new(7),
         order: 9,
@@ -127,8 +127,52 @@ fn a_scheduler_that_delegates_more_than_it_has_is_noticed() {
             } = &mut entry.event
             && let Grant::Server(server) = &mut terms.supply
         {
-            server.budget = Work::from_ticks(5);
+            server.budget = Work::from_ticks(410);
         }
     });
     assert!(matches!(rule, Rule::PowerRespected | Rule::TimeConserved));
+}
+
+#[test]
+fn a_clock_of_any_rate_makes_nobody_delegate_too_much() {
+    let mut system = system();
+    let server = |budget| {
+        Supply::Server(Server {
+            kind: ServerKind::Deferrable,
+            budget: Work::from_ms(budget),
+            period: Span::<Ns>::from_ms(10),
+        })
+    };
+    system.schedulers[0].supply = server(2);
+    for name in ["a:one", "a:two"] {
+        let mut slice = system.schedulers[1].clone();
+        (slice.name, slice.parent) = (name.into(), Some(SchedulerId(0)));
+        slice.supply = server(1);
+        slice.receiver = Some(Receiver {
+            scheduler: Some("b".into()),
+            task: None,
+        });
+        system.schedulers.push(slice);
+    }
+    let clock = Frequency::try_new(2_499_998_200).expect("a clock");
+    let tables = Tables::new(&system, clock);
+    let mut shard = tables.cpus[0].build(AnyPolicy::new).expect("tables");
+    let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
+    let supply = Server {
+        kind: ServerKind::Deferrable,
+        budget: Work::<Ns>::from_ms(2),
+        period: Span::from_ms(10),
+    };
+    let request = Request::Supply {
+        node: NodeId::new(1, 0),
+        supply: Grant::Server(supply.in_ticks(clock)),
+    };
+    // A debug build checks INV-TIME here.
+    let event = Event::Manage {
+        by: NodeId::ROOT,
+        request,
+    };
+    let entry = RecordedEntry::at(Instant::ZERO, event);
+    let _ = shard.handle_entry(&entry.as_entry(), &mut recorder);
+    assert_eq!(check(&log_of(system, tables, recorder, Instant::ZERO)), []);
 }
