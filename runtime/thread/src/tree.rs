@@ -276,12 +276,16 @@ impl Scheduler {
     }
 
     /// A slice of this scheduler's supply goes into the hands of another, if everybody stays on
-    /// time beside it: `terms` are those of a server, at a priority among what this scheduler
-    /// orders. All slices together are at most its own server. The handle is for the receiver.
+    /// time beside it and all of it is sure to come in each of its periods. `terms` are those of a
+    /// server, at a priority among what this scheduler orders; their quota counts for nothing,
+    /// because threads there count in the quota of the receiver. The shares of all slices together
+    /// are at most that of its own server; the root, which has none, has all of its CPU.
+    /// The handle is for the receiver.
     ///
     /// # Errors
-    /// See [`SpawnError`]; [`punctual_kern::Refusal::TooLittleBudget`] beyond the supply, which is
-    /// less for one period behind the end of a slice.
+    /// See [`SpawnError`]; [`punctual_kern::Refusal::TooLittleBudget`] beyond the supply, in which
+    /// slices that ended count until the last of them would have come back;
+    /// [`punctual_kern::Refusal::NotGrantable`] on shared terms, or to itself.
     pub fn delegate(&self, to: &Recipient, terms: Terms) -> Result<Slice, SpawnError> {
         self.0.delegate(to, terms)
     }
