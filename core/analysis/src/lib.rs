@@ -78,7 +78,7 @@ pub use error::AnalysisError;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
-pub use transition::{Transition, When, admit_changes, admit_transition};
+pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
 pub use verdict::{
     ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, Handover, How, JitterVerdict, Quick,
     QuickAnswer, Refusal, SchedulerVerdict, Slack, SliceVerdict, Subject, TaskVerdict, Term, Test,

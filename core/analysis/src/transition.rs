@@ -98,11 +98,17 @@ pub struct Transition {
 /// # Errors
 ///
 /// As [`admit`] of each system; [`AnalysisError::Invalid`] without a system before, and when more
-/// than a join comes to one that is refused.
+/// than a join comes to one that is refused. The same when the machine, a resource or a requirement
+/// of tasks that stay is another one.
 pub fn admit_transition(past: &[System], after: System) -> Result<Transition, AnalysisError> {
     let invalid = |what: &str| AnalysisError::Invalid { what: what.into() };
     let before = past.last();
     let before = before.ok_or_else(|| invalid("no system before the change"))?;
+    for old in past {
+        if let Some(what) = of_another_kind(old, &after) {
+            return Err(invalid(what));
+        }
+    }
     if !Difference::between(before, &after).only_joins() && !is_admitted(before)? {
         return Err(invalid("the system is refused already, before the change"));
     }
@@ -207,6 +213,33 @@ fn follow(past: &mut Vec<System>, transition: &Transition) {
         }
     }
     past.push(transition.system.clone());
+}
+
+/// A difference that is no change of a running system: no rule is about it.
+fn of_another_kind(before: &System, after: &System) -> Option<&'static str> {
+    // Requirements come and go with their tasks.
+    let required = |system: &System, other: &System| {
+        let there = |name: &String| other.tasks.iter().any(|task| task.name == *name);
+        let named = system.requirements.iter().map(|requirement| {
+            let (kind, within) = match requirement {
+                Requirement::Response { within, .. } => (0_u8, *within),
+                Requirement::Chain { within, .. } => (1, *within),
+                Requirement::Jitter { within, .. } => (2, *within),
+            };
+            (kind, lives::names_of(system, requirement.tasks()), within)
+        });
+        let stay = named.filter(|(_, names, _)| names.iter().all(there));
+        stay.collect::<Vec<_>>()
+    };
+    if before.machine != after.machine {
+        Some("the machine is another one after the change: a running system keeps its machine")
+    } else if before.resources != after.resources {
+        Some("the resources are others after the change: a running system keeps its resources")
+    } else if required(before, after) != required(after, before) {
+        Some("requirements are others after the change, of tasks that stay: keep them as they are")
+    } else {
+        None
+    }
 }
 
 type Bounds = Vec<(String, Option<Span<Ns>>)>;
@@ -350,7 +383,8 @@ impl Difference {
             };
             let homes = name_of(before, old.scheduler) != name_of(after, task.scheduler);
             let moved = homes || old.cpu != task.cpu;
-            let retimed = !lives::is_equal(old, task);
+            let waits = || lives::waits(before, old) == lives::waits(after, task);
+            let retimed = !lives::is_equal(old, task) || !waits();
             if moved {
                 self.moved.get_or_insert(task.name.clone());
             }
@@ -441,13 +475,14 @@ fn deadlines(after: &System, cpus: &[CpuId]) -> Bounds {
 fn by_bandwidth(past: &[System], after: &System, lives: &Lives, what: &Difference) -> bool {
     let plain = |cpu: CpuId| {
         let systems = || past.iter().chain([after]);
-        systems().all(|system| is_plain(system, cpu)) && lives.fit(cpu)
+        systems().all(|system| bandwidth_decides(system, cpu)) && lives.fit(cpu)
     };
     what.moved.is_none() && what.cpus.iter().all(|&cpu| plain(cpu))
 }
 
-/// Whether bandwidth alone decides on this CPU.
-fn is_plain(system: &System, cpu: CpuId) -> bool {
+/// Whether bandwidth alone decides on this CPU: the earliest deadline goes first, no deadline is
+/// earlier than the period, and nothing else takes time or is asked for.
+pub fn bandwidth_decides(system: &System, cpu: CpuId) -> bool {
     let machine = &system.machine;
     let taken = machine.reserves.iter().chain(&machine.missing_time);
     let overheads = [

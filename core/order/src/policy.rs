@@ -53,7 +53,8 @@ impl Pick {
 /// * `charge` comes before anything else of an entry, `pick` last, once or more.
 /// * `pick` returns an entity of the ready set, or nobody only when that set is empty (work
 ///   conservation; a policy that idles on purpose says so in its documentation, and says until
-///   when). Called twice without a change in between, it returns the same.
+///   when). Called again at the same instant without a change in between, it returns the same.
+///   The fast path in trees may ask, and leave it to the slow path to ask again.
 /// * No method allocates; each costs at most O(log n).
 /// * A policy depends on its calls alone: no clock, no randomness of its own.
 ///
@@ -109,7 +110,7 @@ pub trait Policy {
         let _ = (thread, work);
     }
 
-    /// Who runs from now on.
+    /// Who runs from now on. The core may ask more than once at one instant.
     fn pick(&mut self, now: Instant) -> Pick;
 
     /// Whether this policy orders work without guarantees too. A policy that gives every entity

@@ -25,7 +25,7 @@ use punctual_model::{
 };
 
 use crate::constraint::Constraint;
-use left::Former;
+use left::{Former, Past};
 use loan::{Loan, less_favourable};
 use tree::Branch;
 
@@ -104,6 +104,8 @@ struct State {
     loans: Vec<Loan>,
     /// Former terms of threads: another constraint or home, or all before the end. In that order.
     former: Vec<Former>,
+    /// The last zero-lag instant of those that were too many to keep.
+    unkept: Option<Instant<Ns>>,
 }
 
 impl Admission {
@@ -128,6 +130,7 @@ impl Admission {
             branches: Vec::new(),
             loans: Vec::new(),
             former: Vec::new(),
+            unkept: None,
         };
         Admission {
             state,
@@ -158,7 +161,7 @@ impl Admission {
             lag: constraint.lag(),
             blocked: Vec::new(),
         });
-        let verdict = self.state.judge(&changed)?;
+        let verdict = self.state.judge(&changed, now)?;
         self.take(changed, &verdict);
         Ok(grant)
     }
@@ -254,9 +257,7 @@ impl State {
     }
 
     fn forget_until(&mut self, now: Instant<Ns>) {
-        while let Some(place) = (0..self.former.len()).find(|place| self.is_over(*place, now)) {
-            let _ = self.former.remove(place);
-        }
+        self.forget_former(now);
         while let Some(place) = (0..self.loans.len()).find(|place| self.is_loan_over(*place, now)) {
             let _ = self.loans.remove(place);
         }
@@ -291,9 +292,16 @@ impl State {
 
     /// Judges that this state becomes another, and in case of loans also what is left to the
     /// lenders: the verdict is the less favourable one for each task.
-    fn judge(&self, changed: &State) -> Result<Verdict, NotAdmitted> {
-        let (mut past, mut after) = (self.past(), changed.judged());
+    fn judge(&self, changed: &State, now: Instant<Ns>) -> Result<Verdict, NotAdmitted> {
+        let mut after = changed.judged();
+        let Past {
+            systems: mut past,
+            deadlines_only,
+        } = self.counts(&after, now)?;
         let mut verdict = judge(&past, after.clone())?;
+        if deadlines_only {
+            changed.promise_deadlines(&mut verdict);
+        }
         if !changed.loans.is_empty() {
             for system in past.iter_mut().chain([&mut after]) {
                 changed.take_loans(system)?;
@@ -376,18 +384,18 @@ mod tests {
     use super::*;
     use punctual_model::Work;
 
-    const ROOT: NodeId = NodeId::ROOT;
+    pub(super) const ROOT: NodeId = NodeId::ROOT;
 
-    fn half(period_ms: u64) -> Constraint {
+    pub(super) fn half(period_ms: u64) -> Constraint {
         let period = Span::from_ms(period_ms);
         Constraint::periodic(period, Work::from_ns(period.as_ns() / 2))
     }
 
-    fn at(ms: u64) -> Instant<Ns> {
+    pub(super) fn at(ms: u64) -> Instant<Ns> {
         Instant::from_ns(ms * 1_000_000)
     }
 
-    fn edf() -> Admission {
+    pub(super) fn edf() -> Admission {
         let policy = PolicyKind::EarliestDeadlineFirst;
         Admission::new(policy, Machine::default(), Arc::default())
     }
@@ -421,27 +429,6 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_has_left_counts_until_no_window_holds_jobs_of_it_and_of_a_newcomer() {
-        let policy = PolicyKind::FixedPriority { preemptive: true };
-        let mut cpu = Admission::new(policy, Machine::default(), Arc::default());
-        let periodic = |period, wcet, priority| {
-            let wcet = Work::from_ms(wcet);
-            Constraint::periodic(Span::from_ms(period), wcet).priority(priority)
-        };
-        let low = periodic(30, 8, 1).deadline(Span::from_ms(15));
-        let high = cpu
-            .add(("high", ROOT), &periodic(10, 3, 3), at(0))
-            .expect("alone");
-        let _ = cpu.add(("low", ROOT), &low, at(0)).expect("14 of 15 ms");
-        // It leaves at 0 and its lag is zero at 10. The job of `low` that arrived at 0 is not done
-        // then: with 6 ms more from 10 on it would take 17 ms.
-        cpu.remove(high, at(0));
-        let next = periodic(20, 6, 2);
-        assert!(cpu.add(("next", ROOT), &next, at(10)).is_err());
-        assert!(cpu.add(("next", ROOT), &next, at(45)).is_ok());
-    }
-
-    #[test]
     fn a_promise_is_the_largest_bound_of_a_name_while_it_lived() {
         let policy = PolicyKind::FixedPriority { preemptive: true };
         let promises: Arc<Promises> = Arc::default();
@@ -471,7 +458,7 @@ mod tests {
     }
 
     /// A change that the core has done.
-    fn change(
+    pub(super) fn change(
         cpu: &mut Admission,
         grant: Grant,
         constraint: &Constraint,
@@ -497,23 +484,6 @@ mod tests {
     }
 
     #[test]
-    fn the_old_constraint_counts_until_its_lag_is_zero() {
-        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
-        let mut cpu = edf();
-        let a = cpu.add(("a", ROOT), &tenths(5), at(0)).expect("half");
-        cpu.add(("b", ROOT), &tenths(5), at(0)).expect("the other");
-        change(&mut cpu, a, &tenths(1), at(1)).expect("less");
-        // The present job of `a` still has its 5 ms.
-        let early = cpu.add(("c", ROOT), &tenths(4), at(1));
-        assert!(
-            matches!(early, Err(NotAdmitted::NoSafeInstant(_))),
-            "{early:?}"
-        );
-        assert!(cpu.add(("c", ROOT), &tenths(4), at(10)).is_err());
-        assert!(cpu.add(("c", ROOT), &tenths(4), at(11)).is_ok());
-    }
-
-    #[test]
     fn the_lag_counts_from_the_instant_at_which_the_core_has_done_it() {
         let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
         let mut cpu = edf();
@@ -525,21 +495,6 @@ mod tests {
     }
 
     #[test]
-    fn two_changes_at_a_time_count_together() {
-        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
-        let mut cpu = edf();
-        let a = cpu.add(("a", ROOT), &tenths(3), at(0)).expect("alone");
-        let b = cpu.add(("b", ROOT), &tenths(3), at(0)).expect("both");
-        change(&mut cpu, a, &tenths(1), at(1)).expect("less");
-        change(&mut cpu, b, &tenths(1), at(2)).expect("less");
-        // 3 of `a`, 3 of `b`.
-        assert!(cpu.add(("c", ROOT), &tenths(5), at(3)).is_err());
-        // 1 of `a`, 3 of `b`.
-        assert!(cpu.add(("c", ROOT), &tenths(7), at(11)).is_err());
-        assert!(cpu.add(("c", ROOT), &tenths(8), at(12)).is_ok());
-    }
-
-    #[test]
     fn a_thread_that_never_came_to_be_takes_nothing() {
         let mut cpu = edf();
         let first = cpu.add(("a", ROOT), &half(10), at(0)).expect("half");
@@ -547,21 +502,6 @@ mod tests {
         cpu.remove(first, at(0));
         cpu.withdraw(first);
         assert!(cpu.add(("c", ROOT), &half(10), at(0)).is_ok());
-    }
-
-    #[test]
-    fn bandwidth_decides_only_among_threads_whose_jobs_recur() {
-        let mut cpu = edf();
-        let once = Constraint::once(Work::from_ms(8), Span::from_ms(10));
-        let first = cpu.add(("once", ROOT), &once, at(0)).expect("alone");
-        let next = Constraint::periodic(Span::from_ms(40), Work::from_ms(8));
-        let _ = cpu.add(("a", ROOT), &next, at(0)).expect("both");
-        cpu.remove(first, at(0));
-        // Bandwidth alone would be free at 10.
-        cpu.forget_until(at(10));
-        assert_eq!(cpu.state.former.len(), 1);
-        cpu.forget_until(at(60));
-        assert_eq!(cpu.state.former.len(), 0);
     }
 
     #[test]

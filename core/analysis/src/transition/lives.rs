@@ -36,6 +36,7 @@ struct Version {
     /// The name in the system.
     name: String,
     life: usize,
+    waits: Waits,
     /// The longest deadline of those that it stands for, where that is not its own: under EDF a job
     /// with a later deadline may take longer.
     allowed: Option<Span<Ns>>,
@@ -61,6 +62,7 @@ impl Lives {
             task: task.clone(),
             name: task.name.clone(),
             life,
+            waits: waits(after, task),
             allowed: None,
         };
         let mut lives = Lives {
@@ -125,6 +127,7 @@ impl Lives {
     ) {
         let home = task.scheduler.and_then(|id| old.schedulers.get(id.index()));
         let home = home.and_then(|home| nodes.get(&home.name).copied());
+        let waits = waits(old, task);
         let mut task = Task {
             scheduler: home,
             ..task.clone()
@@ -132,15 +135,18 @@ impl Lives {
         let name = task.name.clone();
         if let Some(&life) = open.get(&name) {
             for version in self.tasks.iter_mut().filter(|v| v.life == life) {
-                let at_home = version.task.scheduler == home;
-                if at_home && is_equal(&version.task, &task) {
+                let alike = version.task.scheduler == home && version.waits == waits;
+                if alike && is_equal(&version.task, &task) {
                     return;
                 }
-                if at_home && covers(&version.task, &task) {
+                if alike && covers(&version.task, &task) {
                     return version.stand_for(&task);
                 }
-                if at_home && covers(&task, &version.task) {
+                if alike && covers(&task, &version.task) {
                     task.name.clone_from(&version.task.name);
+                    // The same tasks may have other numbers in the older system.
+                    task.after.clone_from(&version.task.after);
+                    task.follows.clone_from(&version.task.follows);
                     let covered = core::mem::replace(&mut version.task, task);
                     return version.stand_for(&covered);
                 }
@@ -167,6 +173,7 @@ impl Lives {
             task,
             name,
             life,
+            waits,
             allowed: None,
         });
     }
@@ -226,7 +233,22 @@ fn larger(a: Ratio, b: Ratio) -> bool {
     product(a.numerator, b.denominator) > product(b.numerator, a.denominator)
 }
 
-/// Whether nothing that the analysis counts is different, but for the home.
+/// The predecessors of a task by name, those of `after` and of `follows`: numbers mean nothing in
+/// another system.
+pub(super) type Waits = [Vec<String>; 2];
+
+/// The predecessors of a task of this system.
+pub(super) fn waits(system: &System, task: &Task) -> Waits {
+    [&task.after, &task.follows].map(|ids| names_of(system, ids))
+}
+
+/// The names of tasks, in order.
+pub(super) fn names_of(system: &System, ids: &[TaskId]) -> Vec<String> {
+    let tasks = ids.iter().filter_map(|id| system.tasks.get(id.index()));
+    tasks.map(|task| task.name.clone()).collect()
+}
+
+/// Whether nothing that the analysis counts is different, but for the home and [`Waits`].
 pub(super) fn is_equal(a: &Task, b: &Task) -> bool {
     let same = Task {
         name: a.name.clone(),
@@ -239,7 +261,7 @@ pub(super) fn is_equal(a: &Task, b: &Task) -> bool {
         follows: a.follows.clone(),
         ..b.clone()
     };
-    same == *a && a.after.len() == b.after.len() && a.follows.len() == b.follows.len()
+    same == *a
 }
 
 /// Whether nothing is different but the number of the parent.
@@ -252,7 +274,7 @@ pub(super) fn is_same_scheduler(a: &Scheduler, b: &Scheduler) -> bool {
 }
 
 /// Whether all jobs of `small`, and jobs of both with the separation of either between them, are
-/// legal jobs of `large`, which has the same home.
+/// legal jobs of `large`, which has the same home and waits for the same tasks.
 fn covers(large: &Task, small: &Task) -> bool {
     let Some((work, separation, deadline)) = terms(large) else {
         return false;
@@ -262,8 +284,6 @@ fn covers(large: &Task, small: &Task) -> bool {
     };
     let alike = large.cpu == small.cpu
         && large.priority == small.priority
-        && large.after == small.after
-        && large.follows == small.follows
         && large.uses == small.uses
         && large.slots == small.slots
         && large.on_overrun == small.on_overrun;

@@ -2,7 +2,7 @@
 
 use crate::common::{EDF, FP, bounds, empty, periodic, span, work};
 use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_transition};
-use punctual_model::{Class, CpuId, PolicyKind, Priority, System, Task, TaskId};
+use punctual_model::{Class, CpuId, PolicyKind, Priority, Requirement, System, Task, TaskId};
 
 fn verdict(system: &System) -> Verdict {
     admit(system).expect("analysis ends")
@@ -140,6 +140,53 @@ fn a_change_of_a_running_system_is_judged_like_a_file() {
         admit_transition(&[], system),
         Err(AnalysisError::Invalid { .. })
     ));
+}
+
+#[test]
+fn another_predecessor_is_a_change_though_there_is_one_as_before() {
+    let mut before = periodic(FP, &[(1, 20, 20), (8, 20, 20), (2, 20, 20)]);
+    before.free_phases = true;
+    before.tasks[2].after.push(TaskId(0));
+    let mut after = before.clone();
+    after.tasks[2].after = vec![TaskId(1)];
+    let changed = admit_transition(std::slice::from_ref(&before), after).expect("it ends");
+    assert_eq!(changed.when, When::Idle, "{}", changed.ground);
+    // The same predecessor under another number is none.
+    let mut rest = before.clone();
+    let _ = rest.tasks.remove(1);
+    rest.tasks.swap(0, 1);
+    rest.tasks[0].after = vec![TaskId(1)];
+    let leaves = admit_transition(&[before], rest).expect("it ends");
+    assert_eq!(leaves.when, When::AtOnce, "{}", leaves.ground);
+}
+
+#[test]
+fn another_machine_or_requirement_is_no_change_of_a_running_system() {
+    let mut before = periodic(FP, &[(1, 20, 20), (2, 20, 20)]);
+    before.requirements.push(Requirement::Response {
+        task: TaskId(0),
+        within: span(5),
+    });
+    type Change = fn(&mut System);
+    let changes: [(Change, &str); 2] = [
+        (|s| s.machine.timer = work(1), "machine"),
+        (|s| s.requirements.clear(), "requirements"),
+    ];
+    for (change, word) in changes {
+        let mut after = before.clone();
+        change(&mut after);
+        let answer = admit_transition(std::slice::from_ref(&before), after);
+        let Err(AnalysisError::Invalid { what }) = answer else {
+            panic!("{answer:?}");
+        };
+        assert!(what.contains(word), "{what}");
+    }
+    // One that leaves takes its requirement with it.
+    let mut rest = before.clone();
+    let _ = rest.tasks.remove(0);
+    rest.requirements.clear();
+    let leaves = admit_transition(&[before], rest).expect("it ends");
+    assert_eq!(leaves.when, When::AtOnce);
 }
 
 #[test]

@@ -110,6 +110,10 @@ impl Both {
             counted(&self.slow),
             "seed {seed} at {now}"
         );
+        let in_tree = self
+            .slow
+            .handle_fast(entry.now, &Event::Tick, &mut from_slow);
+        assert_eq!(in_tree, None, "`handle_fast` stays closed in a tree");
         loop {
             let messages = (self.fast.take_message(), self.slow.take_message());
             assert_eq!(messages.0, messages.1, "seed {seed} at {now}: {event:?}");

@@ -69,7 +69,7 @@ impl Admission {
             work,
             ends: now.saturating_add(server.period.saturating_add(server.period)),
         });
-        let verdict = self.state.judge(&changed)?;
+        let verdict = self.state.judge(&changed, now)?;
         Ok(Some(Moved::staying(changed, verdict, now)))
     }
 }

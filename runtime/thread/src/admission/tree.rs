@@ -87,7 +87,11 @@ impl Admission {
             branch.receiver = receiver;
         }
         if !self.state.branches.is_empty() {
-            let _ = judge(&[System::default()], self.state.judged())?;
+            let nothing = System {
+                machine: self.state.system.machine.clone(),
+                ..System::default()
+            };
+            let _ = judge(&[nothing], self.state.judged())?;
         }
         Ok(())
     }
@@ -134,7 +138,7 @@ impl Admission {
         // The core names it once it is there.
         let named = (NodeId::ROOT, name.to_owned(), receiver);
         changed.grow(parent, named, scheduler)?;
-        let verdict = self.state.judge(&changed)?;
+        let verdict = self.state.judge(&changed, now)?;
         let node = promote()?;
         if let Some(branch) = changed.branches.last_mut() {
             branch.node = node;
@@ -245,7 +249,7 @@ impl Admission {
             threads.push(owner.thread);
         }
         also(&mut changed);
-        let verdict = self.state.judge(&changed)?;
+        let verdict = self.state.judge(&changed, now)?;
         Ok(Moved {
             changed,
             verdict,
