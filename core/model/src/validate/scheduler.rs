@@ -29,11 +29,18 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
             errors,
         };
         if !names.insert(scheduler.name.as_str()) {
-            checker.add(
-                "name",
-                "its name is taken by another scheduler".into(),
-                "rename one of them",
-            );
+            let (problem, help) = match scheduler.receiver {
+                None => (
+                    "its name is taken by another scheduler",
+                    "rename one of them",
+                ),
+                Some(_) => (
+                    "its giver delegates to this receiver twice, or to a task and a scheduler of \
+                     one name",
+                    "make one slice of both, or rename the task or the scheduler",
+                ),
+            };
+            checker.add("name", problem.into(), help);
         }
         if let Supply::Server(server) = scheduler.supply {
             checker.check_server(server);
@@ -58,7 +65,11 @@ struct Checker<'a, 'b> {
 
 impl Checker<'_, '_> {
     fn add(&mut self, key: &'static str, problem: String, help: &str) {
-        let message = format!("scheduler `{}`: {problem}", self.scheduler.name);
+        let what = match self.scheduler.receiver {
+            Some(_) => "slice",
+            None => "scheduler",
+        };
+        let message = format!("{what} `{}`: {problem}", self.scheduler.name);
         self.errors
             .add(Fault::Scheduler(self.id, key), message, help);
     }
@@ -79,11 +90,12 @@ impl Checker<'_, '_> {
             );
         } else if budget.as_span() > period {
             let (budget, period) = (readable(budget.as_ns()), readable(period.as_ns()));
-            self.add(
-                "server",
-                format!("its server grants {budget} in every {period}"),
-                "a budget is at most its period",
-            );
+            let (who, help) = match self.scheduler.receiver {
+                Some(_) => ("it", "a slice is at most as long as `every`"),
+                None => ("its server", "a budget is at most its period"),
+            };
+            let problem = format!("{who} grants {budget} in every {period}");
+            self.add("server", problem, help);
         }
     }
 
@@ -188,6 +200,11 @@ impl Checker<'_, '_> {
                 "slots",
                 format!("it has no slots, and the policy of {above} is tdm"),
                 "add `slots = [{ at = \"0ms\", length = \"1ms\" }]`",
+            ),
+            (Some(PolicyKind::Tdm { .. }), _) if self.scheduler.receiver.is_some() => self.add(
+                "server",
+                format!("a table divides the time of {above}"),
+                "delegate from a scheduler with another policy, such as a child in a slot",
             ),
             (Some(PolicyKind::Tdm { .. }), Supply::Server(_)) => self.add(
                 "server",

@@ -60,7 +60,19 @@ pub(super) fn lower_delegations(
                 To::Task(to) => *task == to,
             });
             for (home, task) in bound {
+                let place = &places.tasks[task.index()];
                 let task = &mut tasks[task.index()];
+                if task.cpu != slice.cpu {
+                    let known = !place.broken && !place.unplaced;
+                    if known && home.is_none() {
+                        let message =
+                            format!("the slice is of another CPU than task `{}`", task.name);
+                        report.add(&entry.range, message, || {
+                            "name a scheduler or a task of the same CPU".into()
+                        });
+                    }
+                    continue;
+                }
                 if task.scheduler != *home {
                     let message = format!("task `{}` executes on two slices", task.name);
                     report.add(&entry.range, message, || {

@@ -569,6 +569,7 @@ fn change_that_starts_what_is_there() {
 #[test]
 fn slices_that_cannot_be() {
     check("slices-that-cannot-be");
+    check("slices-that-do-not-fit");
 }
 
 #[test]
