@@ -154,9 +154,10 @@ fn nobody_delegates_more_than_it_has_nor_what_it_does_not_hold() {
 
 #[test]
 fn slices_that_fit_in_time_fit_in_the_ticks_of_any_clock() {
+    type Terms = (u64, u64);
     let clocks = [2_499_998_200, 2_112_000_777, 24_000_001, 999_999_999];
     // Giver and slices in microseconds; each giver has delegated all that it has.
-    let all: [((u64, u64), &[(u64, u64)]); 4] = [
+    let all: [(Terms, &[Terms]); 4] = [
         ((2_000, 10_000), &[(1_000, 10_000), (1_000, 10_000)]),
         ((2_000, 10_000), &[(3_000, 30_000), (100, 1_000)]),
         ((7, 21), &[(1_000, 9_000), (1_000, 9_000), (1_000, 9_000)]),
