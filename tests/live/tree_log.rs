@@ -3,6 +3,8 @@
 use punctual::thread::{self, SpawnError};
 use punctual::tree::{Scheduler, Terms, Wait};
 use punctual::{Constraint, Ns, PolicyKind, RunReport, Runtime, Span, System, Work, record};
+use punctual_kern::TraceEvent;
+use punctual_trace::Record;
 
 use crate::threads_log::{allowed, prove};
 
@@ -112,6 +114,50 @@ fn a_tree_that_a_program_changes_is_recorded_checked_and_replayed() {
         // The promise is the largest that any verdict made while it lived.
         let bound = task.machine_bound_ns.expect("promised");
         assert!(bound <= deadline, "{report}");
+    }
+}
+
+/// Orders change places ten times while two threads with a guarantee and one without work.
+fn replaces() -> Result<(), SpawnError> {
+    let root = Scheduler::root()?;
+    let net = root.promote("net", server(5, 10).priority(5))?;
+    let every = |period| Constraint::periodic(ms(period), Work::from_us(800)).priority(2);
+    let (fast, slow) = (
+        net.spawn("fast", every(20), jobs)?,
+        net.spawn("slow", every(50), jobs)?,
+    );
+    let free = net.spawn("free", Constraint::aperiodic(1), || {
+        for _ in 0..1_000 {
+            thread::sleep(Span::from_us(50));
+        }
+    })?;
+    for _ in 0..5 {
+        for policy in [PolicyKind::EarliestDeadlineFirst, FIXED] {
+            ask(|| net.replace(policy));
+            ask(|| root.replace(policy));
+            thread::sleep(ms(11));
+        }
+    }
+    for thread in [&fast, &slow, &free] {
+        let _ = thread.cancel();
+    }
+    Ok(())
+}
+
+#[test]
+fn policies_that_a_program_replaces_are_recorded_checked_and_replayed() {
+    let _alone = crate::alone();
+    let recorded = record(runtime(), 16 << 20, replaces).expect("a run");
+    assert_eq!(recorded.result, Some(Ok(())));
+    prove(&recorded);
+    let replaced =
+        |record: &Record| matches!(record, Record::Trace(TraceEvent::PolicyReplaced { .. }));
+    let records = recorded.log.cpus[0].records.iter();
+    assert_eq!(records.filter(|(_, r)| replaced(r)).count(), 20);
+    let report = RunReport::new(&recorded.log);
+    for name in ["fast", "slow"] {
+        let task = report.tasks.iter().find(|task| task.name == name);
+        assert!(task.is_some_and(|task| task.jobs >= 2), "{report}");
     }
 }
 

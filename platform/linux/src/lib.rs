@@ -68,7 +68,7 @@ pub use run::foreign_policy::{
     ForeignMaker, ForeignPolicy, PolicyAttributes, PolicyPick, PolicyTable, foreign_policy,
 };
 pub use run::life::{end_run, held_alive};
-pub use run::manage::{ManageError, home, manage};
+pub use run::manage::{ManageError, home, manage, replace};
 pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
 pub use run::run;

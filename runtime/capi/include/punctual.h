@@ -190,10 +190,15 @@ typedef enum punctual_status {
      */
     PUNCTUAL_NOT_READY = 32,
     /**
-     * A thread with a guarantee changes its scheduler between two jobs, and it is in the middle of
-     * one: ask again.
+     * A thread with a guarantee changes its scheduler, or what orders it, between two jobs, and it
+     * is in the middle of one: ask again.
      */
     PUNCTUAL_HAS_JOB = 33,
+    /**
+     * The policy of this scheduler cannot be replaced by that one: it decides on its own supply,
+     * divides time into slots, or hands on declared resources in another order.
+     */
+    PUNCTUAL_NOT_REPLACEABLE = 34,
 } punctual_status;
 
 /**
@@ -752,6 +757,21 @@ typedef struct punctual_semaphore {
      */
     uint64_t id;
 } punctual_semaphore;
+
+/**
+ * A slice of a scheduler's supply in the hands of another, and the authority to hand on its time.
+ * All zero: none.
+ */
+typedef struct punctual_slice {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+    /**
+     * The library's, too.
+     */
+    uint64_t key;
+} punctual_slice;
 
 /**
  * A mutex that is spun for. All zero: none.
@@ -1352,6 +1372,19 @@ enum punctual_status punctual_scheduler_create(struct punctual_scheduler schedul
                                                void *argument);
 
 /**
+ * Another policy, one of `punctual_policy`, orders what a scheduler orders, from this instant on,
+ * if everybody is on time under it; `timeslice_ns` is 0 but with `PUNCTUAL_ROUND_ROBIN`. Jobs,
+ * budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
+ * could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two
+ * jobs is in the middle of one, and `PUNCTUAL_BUSY` while one waits for a lock in the old order:
+ * ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler decides on its own supply, divides time
+ * into slots, or hands on declared resources in another order. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_replace(struct punctual_scheduler scheduler,
+                                                uint32_t by,
+                                                uint64_t timeslice_ns);
+
+/**
  * A thread of a scheduler's own goes into the care of its child `to`. `PUNCTUAL_REFUSED` when
  * somebody would be late then; `PUNCTUAL_HAS_JOB` while the thread has a guarantee and is in the
  * middle of a job. On threads of its CPU.
@@ -1448,6 +1481,87 @@ enum punctual_status punctual_semaphore_give(struct punctual_semaphore semaphore
  */
 enum punctual_status punctual_semaphore_permits(struct punctual_semaphore semaphore,
                                                 uint64_t *permits);
+
+/**
+ * A slice of the supply of a scheduler goes into the hands of the one that `to` names, if
+ * everybody stays on time beside it and all of it is sure to come in each of its periods. `asks`
+ * are the terms of a server (`punctual_served`); their quota counts for nothing. The slice is for
+ * the receiver to bind threads to. `PUNCTUAL_REFUSED` (`punctual_why` says why),
+ * `PUNCTUAL_NO_BUDGET` beyond the supply, `PUNCTUAL_NO_SCHEDULER_LEFT` (`promotions` of
+ * `punctual_options`: each slice takes a place). On threads of its CPU.
+ *
+ * Pointers:
+ * `asks` is null or to terms; `slice` is null, or to a place for one.
+ */
+enum punctual_status punctual_scheduler_delegate(struct punctual_scheduler scheduler,
+                                                 struct punctual_recipient to,
+                                                 const struct punctual_terms *asks,
+                                                 struct punctual_slice *slice);
+
+/**
+ * The slice of a name below a scheduler: one that a run starts with is named after its giver and
+ * its receiver, `giver:receiver`. `PUNCTUAL_STALE` when there is none. On threads of its CPU.
+ *
+ * Pointers:
+ * `name` is null or a string; `found` is null, or to a place for a slice.
+ */
+enum punctual_status punctual_scheduler_find_slice(struct punctual_scheduler scheduler,
+                                                   const char *name,
+                                                   struct punctual_slice *found);
+
+/**
+ * A thread of a scheduler's own executes on a slice that it holds, and waits for the next when
+ * that is used up. It stays in the scheduler's care, and `punctual_scheduler_revoke` brings it
+ * back to its supply. `PUNCTUAL_NOT_YOURS` when the slice is for another; else as
+ * `punctual_scheduler_grant`. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_bind(struct punctual_scheduler scheduler,
+                                             struct punctual_thread thread,
+                                             struct punctual_slice to);
+
+/**
+ * A slice of the supply of a scheduler, or of one below it, ends, with all that was delegated from
+ * it: threads on them go on on the supply of their own schedulers. Otherwise as
+ * `punctual_scheduler_demote`. On threads of its CPU.
+ */
+enum punctual_status punctual_scheduler_take_back(struct punctual_scheduler scheduler,
+                                                  struct punctual_slice ends);
+
+/**
+ * A slice of a slice goes into the hands of another, as by `punctual_scheduler_delegate`. On
+ * threads of its CPU.
+ *
+ * Pointers:
+ * As for `punctual_scheduler_delegate`.
+ */
+enum punctual_status punctual_slice_delegate(struct punctual_slice from,
+                                             struct punctual_recipient to,
+                                             const struct punctual_terms *asks,
+                                             struct punctual_slice *made);
+
+/**
+ * What is left of a slice goes to a slice or a scheduler with the same giver, until the end of its
+ * period; otherwise as `punctual_scheduler_lend`. On threads of its CPU.
+ */
+enum punctual_status punctual_slice_transfer(struct punctual_slice from,
+                                             struct punctual_recipient to,
+                                             uint64_t work_ns);
+
+/**
+ * A slice that was delegated from a slice ends, as by `punctual_scheduler_take_back`. On threads
+ * of its CPU.
+ */
+enum punctual_status punctual_slice_take_back(struct punctual_slice from,
+                                              struct punctual_slice ends);
+
+/**
+ * The handle by which others transfer time to a slice. On threads of a run.
+ *
+ * Pointers:
+ * `to_lend` is null, or to a place for one.
+ */
+enum punctual_status punctual_slice_recipient(struct punctual_slice of,
+                                              struct punctual_recipient *to_lend);
 
 /**
  * Makes a spin mutex, for threads of every CPU of a run. Legal everywhere; it belongs to the run

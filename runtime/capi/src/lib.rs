@@ -21,6 +21,7 @@
 )]
 
 mod admission;
+mod authority;
 mod backed;
 mod barrier;
 mod condition;
@@ -39,6 +40,7 @@ mod run;
 mod rwlock;
 mod scheduler;
 mod semaphore;
+mod slice;
 mod spin;
 mod spread;
 mod status;
@@ -65,6 +67,7 @@ pub use run::*;
 pub use rwlock::*;
 pub use scheduler::*;
 pub use semaphore::*;
+pub use slice::*;
 pub use spin::*;
 pub use spread::*;
 pub use status::*;

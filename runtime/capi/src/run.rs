@@ -8,13 +8,14 @@ use punctual_linux::{Panic, RunError};
 use punctual_model::Machine;
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
+use crate::authority::forget_all;
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
 use crate::policy::policy;
 use crate::report::keep_report;
 use crate::rwlock::forget_users;
-use crate::scheduler::{forget_schedulers, punctual_branch, tree};
+use crate::scheduler::{punctual_branch, tree};
 use crate::spread::{forget_offered, punctual_spread, spread};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::thread::{Carried, first_work, forget_threads, punctual_body};
@@ -86,7 +87,7 @@ impl Drop for Alone {
     fn drop(&mut self) {
         forget_threads();
         forget_offered();
-        forget_schedulers();
+        forget_all();
         // SAFETY: the run is over, and the next one begins after this.
         unsafe {
             forget_holders();

@@ -1,30 +1,22 @@
 //! The tree of a running CPU: schedulers made, moved, funded and taken away.
-//!
-//! A handle is a place of a table, its generation, and a key drawn at random. So a number that a
-//! program mixed up names nothing, and nobody finds a handle by counting. Code of the same process
-//! can read all memory: this keeps components apart, and stops no attacker (note 0037).
 
 use core::ffi::{c_char, c_void};
-use core::hash::BuildHasher;
-use std::hash::RandomState;
 
 use ::punctual_thread::thread::ThreadRef;
-use ::punctual_thread::tree::{Recipient, Scheduler, Terms, Wait};
+use ::punctual_thread::tree::{Scheduler, Terms, Wait};
 use punctual_model::{
     CpuId, Priority, Scheduler as Declared, SchedulerId, Server, ServerKind, Span, Supply, Trust,
     Work,
 };
 
 use crate::admission::refused;
+use crate::authority::{Held, SCHEDULERS, forget_the_dead, held, hold, recipient};
 use crate::constraint::punctual_constraint;
 use crate::edge::{answer, give, is_place, sized, text};
 use crate::policy::policy;
 use crate::status::{punctual_status, punctual_status as Status};
-use crate::table::{Table, Used};
+use crate::table::Used;
 use crate::thread::{create, punctual_body, punctual_thread, with as with_thread};
-use crate::time::on_a_thread;
-
-static SCHEDULERS: Table<Entry> = Table::new();
 
 /// A scheduler, and the authority over its subtree. All zero: none.
 #[repr(C)]
@@ -102,15 +94,6 @@ pub struct punctual_branch {
     pub terms: punctual_terms,
 }
 
-/// A scheduler that a program has a handle of.
-struct Entry {
-    scheduler: Scheduler,
-    /// Of the authority.
-    key: u64,
-    /// Of the recipient.
-    to_lend: u64,
-}
-
 fn kind_of(supply: u32) -> Result<Option<ServerKind>, Status> {
     Ok(match supply {
         0 => None,
@@ -140,7 +123,7 @@ fn quota(from: &punctual_terms) -> Option<u32> {
     Some(from.quota).filter(|quota| *quota > 0)
 }
 
-fn terms(from: &punctual_terms) -> Result<Terms, Status> {
+pub(crate) fn terms(from: &punctual_terms) -> Result<Terms, Status> {
     let terms = match server(from)? {
         None => Terms::shared(),
         Some(server) => Terms::server(server.kind, (server.budget, server.period)),
@@ -194,53 +177,13 @@ pub(crate) unsafe fn tree(
     Ok(tree)
 }
 
-/// The run is over, and with it its schedulers.
-pub(crate) fn forget_schedulers() {
-    SCHEDULERS.each(|entry| {
-        entry.retire();
-    });
+/// The scheduler of a handle.
+pub(crate) fn find(handle: punctual_scheduler) -> Result<Used<'static, Held<Scheduler>>, Status> {
+    held(&SCHEDULERS, (handle.id, handle.key))
 }
 
-fn find(handle: punctual_scheduler) -> Result<Used<'static, Entry>, Status> {
-    on_a_thread()?;
-    let entry = SCHEDULERS.get(handle.id)?;
-    match entry.key == handle.key {
-        true => Ok(entry),
-        false => Err(Status::PUNCTUAL_STALE),
-    }
-}
-
-/// The scheduler that a handle lends to.
-fn recipient(handle: punctual_recipient) -> Result<Recipient, Status> {
-    let entry = SCHEDULERS.get(handle.id)?;
-    match entry.to_lend == handle.key {
-        true => Ok(entry.scheduler.recipient()),
-        false => Err(Status::PUNCTUAL_STALE),
-    }
-}
-
-/// The handle of a scheduler: one for each, however often it is asked for.
 fn handle_of(scheduler: Scheduler) -> Result<punctual_scheduler, Status> {
-    let mut known = None;
-    SCHEDULERS.each(|entry| {
-        if entry.scheduler == scheduler {
-            known = Some((entry.number(), entry.key));
-        }
-    });
-    let (id, key) = match known {
-        Some(known) => known,
-        None => {
-            // The standard library draws the seeds of its maps from the system.
-            let drawn = RandomState::new();
-            let (key, to_lend) = (drawn.hash_one(1_u8), drawn.hash_one(2_u8));
-            let entry = Entry {
-                scheduler,
-                key,
-                to_lend,
-            };
-            (SCHEDULERS.insert(entry)?, key)
-        }
-    };
+    let (id, key) = hold(&SCHEDULERS, scheduler)?;
     Ok(punctual_scheduler { id, key })
 }
 
@@ -277,7 +220,7 @@ pub unsafe extern "C" fn punctual_scheduler_find(
         is_place(found)?;
         // SAFETY: as the caller vouches.
         let name = unsafe { text(name) }?;
-        let child = find(scheduler)?.scheduler.child(&name).map_err(refused)?;
+        let child = find(scheduler)?.it.child(&name).map_err(refused)?;
         let child = handle_of(child)?;
         // SAFETY: as the caller vouches.
         unsafe { give(found, child) }
@@ -305,7 +248,7 @@ pub unsafe extern "C" fn punctual_scheduler_promote(
         let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
         let terms = terms(&asks)?;
         let entry = find(scheduler)?;
-        let made = entry.scheduler.promote(&name, terms).map_err(refused)?;
+        let made = entry.it.promote(&name, terms).map_err(refused)?;
         let made = handle_of(made)?;
         // SAFETY: as the caller vouches.
         unsafe { give(child, made) }
@@ -322,13 +265,9 @@ pub extern "C" fn punctual_scheduler_demote(
 ) -> punctual_status {
     answer(|| {
         let (above, below) = (find(scheduler)?, find(child)?);
-        above.scheduler.demote(&below.scheduler).map_err(refused)?;
+        above.it.demote(&below.it).map_err(refused)?;
         drop((above, below));
-        SCHEDULERS.each(|entry| {
-            if entry.scheduler.is_dead() {
-                entry.retire();
-            }
-        });
+        forget_the_dead();
         Ok(())
     })
 }
@@ -351,9 +290,28 @@ pub unsafe extern "C" fn punctual_scheduler_create(
 ) -> punctual_status {
     answer(|| {
         let home = find(scheduler)?;
-        let home = Some(&home.scheduler);
+        let home = Some(&home.it);
         // SAFETY: as the caller vouches.
         unsafe { create(thread, (name, asks), (on_fault, body, argument), home) }
+    })
+}
+
+/// Another policy, one of `punctual_policy`, orders what a scheduler orders, from this instant on,
+/// if everybody is on time under it; `timeslice_ns` is 0 but with `PUNCTUAL_ROUND_ROBIN`. Jobs,
+/// budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
+/// could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two
+/// jobs is in the middle of one, and `PUNCTUAL_BUSY` while one waits for a lock in the old order:
+/// ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler decides on its own supply, divides time
+/// into slots, or hands on declared resources in another order. On threads of its CPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_scheduler_replace(
+    scheduler: punctual_scheduler,
+    by: u32,
+    timeslice_ns: u64,
+) -> punctual_status {
+    answer(|| {
+        let policy = policy(by, timeslice_ns)?;
+        find(scheduler)?.it.replace(policy).map_err(refused)
     })
 }
 
@@ -369,7 +327,7 @@ pub extern "C" fn punctual_scheduler_grant(
     answer(|| {
         let (from, to) = (find(scheduler)?, find(to)?);
         with_thread(thread, |thread| {
-            from.scheduler.grant(thread, &to.scheduler).map_err(refused)
+            from.it.grant(thread, &to.it).map_err(refused)
         })
     })
 }
@@ -383,9 +341,7 @@ pub extern "C" fn punctual_scheduler_revoke(
 ) -> punctual_status {
     answer(|| {
         let entry = find(scheduler)?;
-        with_thread(thread, |thread| {
-            entry.scheduler.revoke(thread).map_err(refused)
-        })
+        with_thread(thread, |thread| entry.it.revoke(thread).map_err(refused))
     })
 }
 
@@ -416,9 +372,9 @@ pub extern "C" fn punctual_scheduler_lend(
     work_ns: u64,
 ) -> punctual_status {
     answer(|| {
-        let (from, to) = (find(scheduler)?, recipient(to)?);
+        let (from, to) = (find(scheduler)?, recipient((to.id, to.key))?);
         let work = Work::from_ns(work_ns);
-        from.scheduler.lend(&to, work).map_err(refused)
+        from.it.lend(&to, work).map_err(refused)
     })
 }
 
@@ -445,7 +401,7 @@ pub extern "C" fn punctual_scheduler_block(
         };
         let entry = find(scheduler)?;
         let thread = with_thread(thread, |thread| Ok(ThreadRef::from(thread)))?;
-        entry.scheduler.block(thread, wait).map_err(refused)
+        entry.it.block(thread, wait).map_err(refused)
     })
 }
 
@@ -459,6 +415,6 @@ pub extern "C" fn punctual_scheduler_wake(
     answer(|| {
         let entry = find(scheduler)?;
         let thread = with_thread(thread, |thread| Ok(ThreadRef::from(thread)))?;
-        entry.scheduler.wake(thread).map_err(refused)
+        entry.it.wake(thread).map_err(refused)
     })
 }

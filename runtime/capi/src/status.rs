@@ -84,9 +84,12 @@ pub enum punctual_status {
     PUNCTUAL_BLOCKED = 31,
     /// The thread has nothing to run, so it cannot be blocked.
     PUNCTUAL_NOT_READY = 32,
-    /// A thread with a guarantee changes its scheduler between two jobs, and it is in the middle of
-    /// one: ask again.
+    /// A thread with a guarantee changes its scheduler, or what orders it, between two jobs, and it
+    /// is in the middle of one: ask again.
     PUNCTUAL_HAS_JOB = 33,
+    /// The policy of this scheduler cannot be replaced by that one: it decides on its own supply,
+    /// divides time into slots, or hands on declared resources in another order.
+    PUNCTUAL_NOT_REPLACEABLE = 34,
 }
 
 use punctual_status as Status;
@@ -95,7 +98,7 @@ use punctual_status as Status;
 pub(crate) type Answer = Result<(), Status>;
 
 impl Status {
-    const ALL: [(Status, &'static CStr); 34] = {
+    const ALL: [(Status, &'static CStr); 35] = {
         use punctual_status::*;
         [
             (PUNCTUAL_OK, c"it has happened"),
@@ -165,6 +168,10 @@ impl Status {
                 PUNCTUAL_HAS_JOB,
                 c"the thread is in the middle of a job: ask again",
             ),
+            (
+                PUNCTUAL_NOT_REPLACEABLE,
+                c"the policy cannot be replaced by that one",
+            ),
         ]
     };
 }
@@ -212,7 +219,7 @@ impl From<SpawnError> for Status {
             SpawnError::Refused(refusal) => refusal.into(),
             SpawnError::NotHere => Status::PUNCTUAL_OTHER_CPU,
             SpawnError::HasJob => Status::PUNCTUAL_HAS_JOB,
-            SpawnError::Asks => Status::PUNCTUAL_BUSY,
+            SpawnError::Asks | SpawnError::Contended => Status::PUNCTUAL_BUSY,
             SpawnError::NotItsRoot => Status::PUNCTUAL_NOT_YOURS,
             _ => Status::PUNCTUAL_NOT_ALLOWED,
         }
@@ -239,6 +246,8 @@ impl From<Refusal> for Status {
             Refusal::TooLittleBudget(_) => Status::PUNCTUAL_NO_BUDGET,
             Refusal::BlockedByTrusted(_) => Status::PUNCTUAL_BLOCKED,
             Refusal::NotReady(_) => Status::PUNCTUAL_NOT_READY,
+            Refusal::NotReplaceable(_) => Status::PUNCTUAL_NOT_REPLACEABLE,
+            Refusal::BeingReplaced(_) => Status::PUNCTUAL_BUSY,
             Refusal::NotSporadic(_)
             | Refusal::NoSuchSlot(_)
             | Refusal::NotDeclared(_)
@@ -247,9 +256,7 @@ impl From<Refusal> for Status {
             | Refusal::NotAParent(_)
             | Refusal::NotDeciding(_)
             | Refusal::StalePick(_)
-            | Refusal::NotReplaceable(_)
             | Refusal::NothingShelved(_)
-            | Refusal::BeingReplaced(_)
             | Refusal::NotIdle(_)
             | Refusal::NotAScheduler(_) => Status::PUNCTUAL_NOT_ALLOWED,
         }
@@ -285,7 +292,7 @@ mod tests {
             let found = unsafe { CStr::from_ptr(punctual_strerror(place)) };
             assert_eq!(found, text);
         }
-        for unknown in [-1, 34, i32::MAX, i32::MIN] {
+        for unknown in [-1, 35, i32::MAX, i32::MIN] {
             // SAFETY: a literal.
             let found = unsafe { CStr::from_ptr(punctual_strerror(unknown)) };
             assert_eq!(found, c"no code of Punctual's");

@@ -7,12 +7,14 @@
 //! last job has passed, and as long after it as `left` says.
 //!
 //! A CPU with a tree has its schedulers in the system, too, and each thread is admitted on the
-//! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans.
+//! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans,
+//! `replaced` has policies that replace others.
 
 #[cfg(test)]
 mod histories;
 mod left;
 mod loan;
+mod replaced;
 mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +29,7 @@ use punctual_model::{
 use crate::constraint::Constraint;
 use left::{Former, Past};
 use loan::{Loan, less_favourable};
+use replaced::Replaced;
 use tree::Branch;
 
 pub(crate) use tree::Moved;
@@ -102,6 +105,7 @@ struct State {
     /// One per scheduler of the system.
     branches: Vec<Branch>,
     loans: Vec<Loan>,
+    replaced: Vec<Replaced>,
     /// Former terms of threads: another constraint or home, or all before the end. In that order.
     former: Vec<Former>,
     /// The last zero-lag instant of those that were too many to keep.
@@ -129,6 +133,7 @@ impl Admission {
             owners: Vec::new(),
             branches: Vec::new(),
             loans: Vec::new(),
+            replaced: Vec::new(),
             former: Vec::new(),
             unkept: None,
         };
@@ -261,6 +266,7 @@ impl State {
         while let Some(place) = (0..self.loans.len()).find(|place| self.is_loan_over(*place, now)) {
             let _ = self.loans.remove(place);
         }
+        self.forget_replaced(now);
         self.forget_branches(now);
     }
 
@@ -268,6 +274,7 @@ impl State {
     /// work, which uses up budgets; on a single level it has no influence on anything.
     fn judged(&self) -> System {
         let mut system = self.system.clone();
+        self.count_replaced(&mut system);
         if self.branches.is_empty() {
             return system;
         }
@@ -293,12 +300,21 @@ impl State {
     /// Judges that this state becomes another, and in case of loans also what is left to the
     /// lenders: the verdict is the less favourable one for each task.
     fn judge(&self, changed: &State, now: Instant<Ns>) -> Result<Verdict, NotAdmitted> {
+        at_once(self.judge_when(changed, now)?)
+    }
+
+    /// The same where the change can wait until something is idle.
+    fn judge_when(
+        &self,
+        changed: &State,
+        now: Instant<Ns>,
+    ) -> Result<(Verdict, Option<Idle>), NotAdmitted> {
         let mut after = changed.judged();
         let Past {
             systems: mut past,
             deadlines_only,
         } = self.counts(&after, now)?;
-        let mut verdict = judge(&past, after.clone())?;
+        let (mut verdict, mut idle) = judge(&past, after.clone())?;
         if deadlines_only {
             changed.promise_deadlines(&mut verdict);
         }
@@ -306,9 +322,32 @@ impl State {
             for system in past.iter_mut().chain([&mut after]) {
                 changed.take_loans(system)?;
             }
-            less_favourable(&mut verdict, judge(&past, after)?);
+            let (others, also) = judge(&past, after)?;
+            less_favourable(&mut verdict, others);
+            idle = Idle::both(idle, also);
         }
-        Ok(verdict)
+        Ok((verdict, idle))
+    }
+}
+
+/// A part of the tree that has to be idle before a change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Idle {
+    /// A scheduler of the system; `None`: the CPU's own.
+    scheduler: Option<String>,
+    /// Why.
+    ground: String,
+}
+
+impl Idle {
+    fn both(a: Option<Idle>, b: Option<Idle>) -> Option<Idle> {
+        match (a, b) {
+            (Some(a), Some(b)) if a.scheduler != b.scheduler => Some(Idle {
+                scheduler: None,
+                ..a
+            }),
+            (a, b) => a.or(b),
+        }
     }
 }
 
@@ -338,17 +377,28 @@ pub(crate) fn meaning(system: &System) -> Result<(), NotAdmitted> {
     })
 }
 
-/// Judges that a running system becomes another now. The verdict counts the jobs of both while
-/// they may meet.
-fn judge(past: &[System], after: System) -> Result<Verdict, NotAdmitted> {
+/// The verdict about a change that cannot wait.
+fn at_once((verdict, idle): (Verdict, Option<Idle>)) -> Result<Verdict, NotAdmitted> {
+    match idle {
+        None => Ok(verdict),
+        Some(idle) => Err(NotAdmitted::NoSafeInstant(idle.ground)),
+    }
+}
+
+/// Judges that a running system becomes another now, or when something is idle. The verdict counts
+/// the jobs of both while they may meet.
+fn judge(past: &[System], after: System) -> Result<(Verdict, Option<Idle>), NotAdmitted> {
     meaning(&after)?;
     let transition = admit_transition(past, after).map_err(NotAdmitted::Analysis)?;
     let mut verdict = transition.verdict;
-    match transition.when {
-        When::AtOnce | When::ZeroLag => {}
-        When::Idle => return Err(NotAdmitted::NoSafeInstant(transition.ground)),
+    let idle = match transition.when {
+        When::AtOnce | When::ZeroLag => None,
+        When::Idle => Some(Idle {
+            scheduler: transition.idle,
+            ground: transition.ground,
+        }),
         When::Never => return Err(NotAdmitted::Refused(Box::new(verdict))),
-    }
+    };
     for row in &mut verdict.tasks {
         let mut meanwhile = transition.meanwhile.iter();
         if let Some((_, bound)) = meanwhile.find(|(name, _)| *name == row.name) {
@@ -356,7 +406,7 @@ fn judge(past: &[System], after: System) -> Result<Verdict, NotAdmitted> {
             row.response_bound = both.map(|(a, b)| a.max(b));
         }
     }
-    Ok(verdict)
+    Ok((verdict, idle))
 }
 
 impl core::fmt::Display for NotAdmitted {

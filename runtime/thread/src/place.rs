@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) board: Option<Arc<Board>>,
     /// Which run of this process it is: handles of another one mean nothing here.
     run: u64,
+    /// By CPU: the threads and schedulers that there is room for.
+    entities: Vec<usize>,
     /// By CPU: whether the root of its tree has been given away.
     given: Vec<AtomicBool>,
 }
@@ -67,6 +69,11 @@ impl Shared {
             terms,
             board: spread.map(|spread| Arc::new(Board::new(spread, policies.len()))),
             run: RUNS.fetch_add(1, Ordering::Relaxed),
+            entities: tables
+                .cpus
+                .iter()
+                .map(|cpu| cpu.capacity.entities())
+                .collect(),
             given: policies.iter().map(|_| AtomicBool::new(false)).collect(),
         })
     }
@@ -140,6 +147,11 @@ impl Place {
     /// The run, and the CPU in it.
     pub(crate) fn tree(&self) -> (u64, usize) {
         (self.0.run, self.1)
+    }
+
+    /// The threads and schedulers that this CPU has room for.
+    pub(crate) fn entities(&self) -> usize {
+        self.0.entities.get(self.1).copied().unwrap_or_default()
     }
 
     /// Whether the root of this tree is still there to be given: from now on it is not.

@@ -32,9 +32,11 @@ pub enum SpawnError {
     /// The thread or the scheduler belongs to another CPU, or to a run that is over; or the thread
     /// has ended.
     NotHere,
-    /// A thread with a guarantee changes its home between two jobs, and one of those that would is
-    /// in the middle of a job.
+    /// A thread with a guarantee is in the middle of a job: it changes its home between two jobs,
+    /// and so do all that another policy is to order.
     HasJob,
+    /// Somebody waits for a lock in the order of the policy that is to be replaced.
+    Contended,
     /// The thread that would be blocked asks for admission at this moment, and others would wait
     /// for its answer.
     Asks,
@@ -59,7 +61,11 @@ impl fmt::Display for SpawnError {
             ),
             SpawnError::HasJob => write!(
                 f,
-                "a thread with a guarantee changes its home between two jobs: ask again"
+                "a thread with a guarantee is in the middle of a job, and the change comes between two: ask again"
+            ),
+            SpawnError::Contended => write!(
+                f,
+                "somebody waits for a lock in the order of the old policy: ask again"
             ),
             SpawnError::Asks => {
                 write!(f, "the thread asks for admission at this moment: ask again")
@@ -97,6 +103,7 @@ impl From<ManageError> for SpawnError {
         match error {
             ManageError::HasJob(_) => SpawnError::HasJob,
             ManageError::HeldAlive => SpawnError::Asks,
+            ManageError::Contended => SpawnError::Contended,
             ManageError::Refused(refusal) => SpawnError::Refused(refusal),
             _ => SpawnError::NoRun,
         }

@@ -27,12 +27,14 @@
 //!
 //! [note 0037]: ../../../doc/design/0037-the-tree-for-programs.md
 
-use punctual_kern::{Grant, NodeId, NodeTerms, Request};
+use punctual_kern::{Grant as Supplied, MAX_PLACES_PER_ENTRY, NodeId, NodeTerms, Refusal, Request};
 use punctual_linux::{Who, clock_rate, manage};
 use punctual_model::{
     CpuId, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, ThreadId, Trust, Work,
 };
+use punctual_policy::AnyPolicy;
 
+use crate::admission::Grant;
 use crate::constraint::Constraint;
 use crate::place::{Place, place};
 use crate::sync::after;
@@ -131,7 +133,7 @@ impl Terms {
         let frequency = clock_rate().frequency;
         let server = self.server.map(|server| server.in_ticks(frequency));
         NodeTerms {
-            supply: server.map_or(Grant::Shared, Grant::Server),
+            supply: server.map_or(Supplied::Shared, Supplied::Server),
             priority: self.priority,
             order: u32::MAX,
             trust: Trust::Inline,
@@ -204,12 +206,7 @@ impl Scheduler {
     /// cannot be asked, nobody knows.
     #[doc(hidden)]
     pub fn is_dead(&self) -> bool {
-        let gone = |place: Place| {
-            place
-                .ask(|admission, _| Ok(!admission.knows(self.0.node)))
-                .is_ok_and(|gone| gone)
-        };
-        self.0.place().is_ok_and(gone)
+        self.0.is_dead()
     }
 
     /// The scheduler of this name below, however deep it is.
@@ -317,6 +314,42 @@ impl Scheduler {
     /// See [`SpawnError`]; [`SpawnError::HasJob`] while a thread with a guarantee there has a job.
     pub fn demote(&self, scheduler: &Scheduler) -> Result<(), SpawnError> {
         self.0.end(&scheduler.0)
+    }
+
+    /// Another policy orders what this scheduler orders, from this instant on, if everybody is on
+    /// time under it. Jobs, budgets, and what threads hold, inherit or are lent stay as they are;
+    /// turns and yields start anew.
+    ///
+    /// No window of work may be ordered by two policies. So the threads with a guarantee must be
+    /// between their jobs: those of the CPU, or of the closest server around this scheduler where
+    /// the terms of the machine are all zero. A background thread of the root finds them so
+    /// whenever no budget is awaited. Nobody executes before the new policy knows everything:
+    /// O(places of the CPU · log), which the admission counts ([note 0035]).
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; then nothing has changed. [`SpawnError::HasJob`] and
+    /// [`SpawnError::Contended`]: ask again. [`punctual_kern::Refusal::NotReplaceable`] to or from
+    /// a table of slots, where the scheduler decides on its own supply, and where another order
+    /// would hand on what its threads share.
+    ///
+    /// [note 0035]: ../../../doc/design/0035-a-policy-after-another.md
+    pub fn replace(&self, policy: PolicyKind<Ns>) -> Result<(), SpawnError> {
+        let (place, node) = (self.0.place()?, self.0.node);
+        if matches!(policy, PolicyKind::Tdm { .. }) {
+            return Err(SpawnError::Refused(Refusal::NotReplaceable(node)));
+        }
+        let kind = policy.in_ticks(clock_rate().frequency);
+        let room = place.entities();
+        // Made and freed here: not in the entry.
+        let mut made = Some(AnyPolicy::new(kind, room, &[]));
+        let entries = room.div_ceil(MAX_PLACES_PER_ENTRY);
+        let entries = u64::try_from(entries).unwrap_or(u64::MAX);
+        place.ask(|admission, now| {
+            let moved = admission.reorders(node, (policy, entries), now)?;
+            punctual_linux::replace((node, kind), &mut made, &ids_of(&moved.threads)?)?;
+            admission.accept(Some(moved), crate::thread::now().unwrap_or(now));
+            Ok(())
+        })
     }
 
     /// A thread of its own goes into the care of a child, if everybody is on time then.
@@ -442,6 +475,12 @@ impl Slice {
         self.0.end(&slice.0)
     }
 
+    /// As [`Scheduler::is_dead`].
+    #[doc(hidden)]
+    pub fn is_dead(&self) -> bool {
+        self.0.is_dead()
+    }
+
     /// The handle by which others transfer time to it.
     pub fn recipient(&self) -> Recipient {
         Recipient(self.0)
@@ -453,10 +492,27 @@ fn id_of(thread: ThreadRef) -> Result<ThreadId, SpawnError> {
     thread.who.and_then(Who::id).ok_or(SpawnError::NotHere)
 }
 
+/// The core's names of threads that must be between their jobs. A thread that is being created
+/// has a job.
+fn ids_of(threads: &[(Grant, Option<Who>)]) -> Result<Vec<ThreadId>, SpawnError> {
+    let ids = threads.iter().map(|(_, who)| who.and_then(Who::id));
+    ids.collect::<Option<_>>().ok_or(SpawnError::HasJob)
+}
+
 impl At {
     fn new(place: &Place, node: NodeId) -> At {
         let (run, cpu) = place.tree();
         At { run, cpu, node }
+    }
+
+    /// Whether it ended for certain.
+    fn is_dead(&self) -> bool {
+        let gone = |place: Place| {
+            place
+                .ask(|admission, _| Ok(!admission.knows(self.node)))
+                .is_ok_and(|gone| gone)
+        };
+        self.place().is_ok_and(gone)
     }
 
     /// A scheduler below this one, or a slice of it for another.
@@ -488,11 +544,7 @@ impl At {
         place.ask(|admission, now| {
             let moved = admission.leaves((by, node), now)?;
             let threads = moved.as_ref().map_or(&[][..], |moved| &moved.threads);
-            // One that is being created has a job.
-            let threads = threads.iter().map(|who| who.and_then(Who::id));
-            let threads: Option<Vec<ThreadId>> = threads.collect();
-            let threads = threads.ok_or(SpawnError::HasJob)?;
-            let _ = manage(by, Request::Demote(node), &threads)?;
+            let _ = manage(by, Request::Demote(node), &ids_of(threads)?)?;
             admission.accept(moved, crate::thread::now().unwrap_or(now));
             Ok(())
         })

@@ -59,6 +59,14 @@ impl<P: Policy> Shard<P> {
         self.tree.is_replacing()
     }
 
+    /// Whether a replacement there would wait for locks of a runtime: somebody waits for one in the
+    /// order of the CPU's own policy, which another would change. O(threads).
+    pub fn waits_for_locks(&self, node: NodeId, policy: PolicyKind) -> bool {
+        node == NodeId::ROOT
+            && WaitOrder::of(policy) != self.wait_order
+            && (self.locks.has_contended() || self.threads.iter().any(|t| t.ceiling.is_some()))
+    }
+
     /// What threads of the scheduler share is handed on in the order of its policy, which must stay
     /// that order: ceilings and what is inherited are compared by it. O(resources).
     pub(super) fn permit_order(&self, node: NodeId, policy: PolicyKind) -> Result<(), Refusal> {
@@ -85,19 +93,18 @@ impl<P: Policy> Shard<P> {
         };
         let mut root_waits = false;
         while let Some((node, policy)) = self.tree.build_some(&mut most, member) {
-            let order = WaitOrder::of(policy);
-            if node == NodeId::ROOT && order != self.wait_order {
-                // Waiters for locks of a runtime are in the old order: not while there are any.
-                if self.locks.has_contended() || threads.iter().any(|t| t.ceiling.is_some()) {
-                    if root_waits {
-                        // It has come round: nobody else is left.
-                        return;
-                    }
-                    root_waits = true;
-                    self.tree.put_off();
-                    continue;
+            // Waiters for locks of a runtime are in the old order: not while there are any.
+            if self.waits_for_locks(node, policy) {
+                if root_waits {
+                    // It has come round: nobody else is left.
+                    return;
                 }
-                self.wait_order = order;
+                root_waits = true;
+                self.tree.put_off();
+                continue;
+            }
+            if node == NodeId::ROOT {
+                self.wait_order = WaitOrder::of(policy);
             }
             self.tree.install(self.now);
             sink.trace(self.now, TraceEvent::PolicyReplaced { node, policy });

@@ -1,10 +1,16 @@
-//! What the platform does with an entry beside deciding: threads are born, and woken in company.
+//! The platform does more with an entry than deciding: threads are born, and woken in company.
 
-use punctual_kern::{Decision, Event, NodeId, Policy, Request, Sink};
-use punctual_model::{Instant, ThreadId};
+use core::any::Any;
+
+use punctual_kern::{Decision, Event, MAX_PLACES_PER_ENTRY, NodeId, Policy, Request, Sink};
+use punctual_model::{Instant, PolicyKind, ThreadId};
 
 use crate::entry::cpu::Core;
+use crate::entry::missing::MissingTime;
 use crate::record::per_cpu::{PerCpu, Standing};
+
+/// A late decision is followed up at once, this often at most, before a timer is set for it.
+const FOLLOW_UPS: u32 = 4;
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// After an event: gives a thread that was created its record, and wakes those that the event
@@ -48,6 +54,57 @@ impl<P: Policy, S: Sink> Core<P, S> {
             is_held_alive: light.is_some_and(|l| l.id() == thread && l.is_held_alive()),
             promoted: self.shard.last_promoted(),
         }
+    }
+
+    /// The rest of the machine has had what it took.
+    pub(crate) fn note_others(&mut self, now: Instant) {
+        let others = self.missing.take_others();
+        if let Some(owed) = &mut self.owed
+            && !others.is_zero()
+        {
+            let from = Instant::from_ticks(now.ticks().saturating_sub(others.ticks()));
+            owed.note_sleep(from, now);
+        }
+    }
+
+    /// The CPU slept of its own will from `from` to `to`, which counts as slices given back.
+    pub(crate) fn slept(&mut self, host: &PerCpu, from: Instant, to: Instant) {
+        if let Some(owed) = &mut self.owed {
+            owed.note_sleep(from, to);
+        }
+        // What was spun since then has been executed.
+        self.missing = MissingTime::starting(host.clock(), &host.watch);
+    }
+
+    /// Whether a policy that comes is to be told of more: before anybody goes on, so that nobody
+    /// executes in an order that is about to end.
+    pub(crate) fn tells(&self, now: Instant, arm: Option<Instant>) -> bool {
+        self.shard.is_replacing() && arm.is_some_and(|at| at <= now)
+    }
+
+    /// How often a decision is followed up at once.
+    pub(crate) fn follow_ups(&self) -> u32 {
+        if !self.shard.is_replacing() {
+            return FOLLOW_UPS;
+        }
+        let places = self.shard.tree().capacity().entities();
+        let entries = places.div_ceil(MAX_PLACES_PER_ENTRY);
+        u32::try_from(entries).map_or(u32::MAX, |entries| FOLLOW_UPS.saturating_add(entries))
+    }
+}
+
+impl<P: Policy + 'static, S: Sink> Core<P, S> {
+    /// Puts the policy in `place`, an `Option<P>`, beside a scheduler, and takes what stood there.
+    /// Whether one that keeps this order would come at once.
+    pub(crate) fn shelve(&mut self, node: NodeId, policy: PolicyKind, place: &mut dyn Any) -> bool {
+        if let Some(place) = place.downcast_mut::<Option<P>>() {
+            let stood = self.shard.unshelve(node);
+            *place = match place.take().map(|new| self.shard.shelve(node, new)) {
+                Some(Err(new)) => Some(new),
+                _ => stood,
+            };
+        }
+        !self.shard.waits_for_locks(node, policy)
     }
 }
 

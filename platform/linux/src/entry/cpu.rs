@@ -7,14 +7,15 @@
 mod begin;
 mod fast;
 
+use core::any::Any;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Ceiling, Decision, Entry, Event, Message, Next, Plan, Policy, Shard, Sink, Uncharged,
+    Ceiling, Decision, Entry, Event, Message, Next, NodeId, Plan, Policy, Shard, Sink, Uncharged,
 };
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 
 use crate::entry::child::Child;
 use crate::entry::end::End;
@@ -26,8 +27,6 @@ use crate::record::input::RunOptions;
 use crate::record::light::Light;
 use crate::record::per_cpu::{ByPolicy, PerCpu, Reason, Standing};
 
-/// A late decision is followed up at once, this often at most, before a timer is set for it.
-const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
 /// Messages that did not fit into a ring are sent again after this.
@@ -171,7 +170,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
     ) -> *const Light {
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
-        while rounds < FOLLOW_UPS && (more || self.has_overdue(host, now, decision.arm)) {
+        while (more || self.tells(now, decision.arm) || self.has_overdue(host, now, decision.arm))
+            && rounds < self.follow_ups()
+        {
             now = host.clock().now();
             host.note_entry_until(now);
             let entry = Entry {
@@ -371,26 +372,6 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let home = tree.supplier(thread);
         home.is_some_and(|home| tree.parent(home).is_none())
     }
-
-    /// The rest of the machine has had what it took.
-    fn note_others(&mut self, now: Instant) {
-        let others = self.missing.take_others();
-        if let Some(owed) = &mut self.owed
-            && !others.is_zero()
-        {
-            let from = Instant::from_ticks(now.ticks().saturating_sub(others.ticks()));
-            owed.note_sleep(from, now);
-        }
-    }
-
-    /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
-    fn slept(&mut self, host: &PerCpu, from: Instant, to: Instant) {
-        if let Some(owed) = &mut self.owed {
-            owed.note_sleep(from, to);
-        }
-        // What was spun since then has been executed.
-        self.missing = MissingTime::starting(host.clock(), &host.watch);
-    }
 }
 
 impl<P: Policy, S: Sink> Cpu<P, S> {
@@ -523,12 +504,13 @@ unsafe fn give_way<P: Policy, S: Sink>(host: *const PerCpu) {
 }
 
 /// The entries of a CPU with this policy and this recorder.
-pub(crate) const fn by_policy<P: Policy, S: Sink>() -> ByPolicy {
+pub(crate) const fn by_policy<P: Policy + 'static, S: Sink>() -> ByPolicy {
     ByPolicy {
         enter: enter::<P, S>,
         give_way: give_way::<P, S>,
         goes_before: goes_before::<P, S>,
         standing: standing::<P, S>,
+        shelve: shelve::<P, S>,
     }
 }
 
@@ -539,7 +521,22 @@ pub(crate) const fn by_policy<P: Policy, S: Sink>() -> ByPolicy {
 unsafe fn standing<P: Policy, S: Sink>(host: *const PerCpu, thread: ThreadId) -> Standing {
     let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
-    unsafe { (*(*cpu).core.get()).standing(thread) }
+    unsafe { (*(*cpu).core()).standing(thread) }
+}
+
+/// [`Core::shelve`] on this CPU.
+///
+/// # Safety
+/// As for [`decide`].
+unsafe fn shelve<P: Policy + 'static, S: Sink>(
+    host: *const PerCpu,
+    node: NodeId,
+    policy: PolicyKind,
+    place: &mut dyn Any,
+) -> bool {
+    let cpu = host.cast::<Cpu<P, S>>();
+    // SAFETY: as in `decide`; the borrow ends with the statement.
+    unsafe { (*(*cpu).core()).shelve(node, policy, place) }
 }
 
 /// Whether thread `a` goes before `b` on this CPU.

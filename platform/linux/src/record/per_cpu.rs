@@ -7,13 +7,14 @@
 //! * fields under *any time*: single atomic words, also read by the running light thread while a
 //!   signal may come between two of its instructions. One kernel thread: relaxed order is enough.
 
+use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use punctual_kern::{Event, NodeId};
 use punctual_linux_io::Ring;
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
 use crate::record::early::{Early, STEP_NS};
@@ -81,6 +82,9 @@ pub(crate) struct ByPolicy {
     pub(crate) goes_before: unsafe fn(host: *const PerCpu, a: ThreadId, b: ThreadId) -> bool,
     /// Where a thread stands in the tree, and what was promoted last.
     pub(crate) standing: unsafe fn(host: *const PerCpu, thread: ThreadId) -> Standing,
+    /// Changes what stands beside a scheduler for what is in an `Option` of the CPU's policy.
+    /// Whether one that keeps this order would come at once.
+    pub(crate) shelve: unsafe fn(*const PerCpu, NodeId, PolicyKind, &mut dyn Any) -> bool,
 }
 
 /// Where a thread stands in the tree of its CPU.

@@ -3,8 +3,10 @@
 //! The platform vouches to the core for the scheduler that asks ([`punctual_kern::Event::Manage`]),
 //! and believes its caller: which scheduler a program may name is the business of the runtime.
 
+use core::any::Any;
+
 use punctual_kern::{Event, NodeId, Refusal, Request};
-use punctual_model::ThreadId;
+use punctual_model::{PolicyKind, ThreadId};
 
 use crate::entry::request::{enter, open_gate};
 use crate::record::light::Light;
@@ -21,6 +23,8 @@ pub enum ManageError {
     HasJob(ThreadId),
     /// The thread that would be blocked is held alive ([`crate::held_alive`]): others wait for it.
     HeldAlive,
+    /// Somebody waits for a lock in the order of the policy that would be replaced.
+    Contended,
     /// The core refused.
     Refused(Refusal),
 }
@@ -36,6 +40,45 @@ pub fn manage(
     request: Request,
     rest: &[ThreadId],
 ) -> Result<Option<NodeId>, ManageError> {
+    behind_gate(|me| {
+        is_ready_for(me, &request, rest)?;
+        ask(me, by, request)?;
+        Ok(match request {
+            Request::Promote(_) => standing(me, me.id()).promoted,
+            _ => None,
+        })
+    })
+}
+
+/// Has another policy order what `node` orders, on the caller's CPU, from this instant on: before
+/// any thread goes on it knows everything. `place` is an `Option<P>`, for the type `P` of the CPU's
+/// policies, with a new one that keeps the order of `policy`. What is in it afterwards is to be
+/// freed: the policy that was replaced, or the new one, where that was refused. None of the threads
+/// in `rest` may have a job that is not done. A scheduling point. O(`rest` + places of the CPU).
+///
+/// # Errors
+/// See [`ManageError`].
+pub fn replace(
+    (node, policy): (NodeId, PolicyKind),
+    place: &mut dyn Any,
+    rest: &[ThreadId],
+) -> Result<(), ManageError> {
+    let request = Request::Replace { node, policy };
+    behind_gate(|me| {
+        is_ready_for(me, &request, rest)?;
+        let done = match shelve(me, (node, policy), place) {
+            true => ask(me, node, request),
+            false => Err(ManageError::Contended),
+        };
+        if !me.quit.get() {
+            let _ = shelve(me, (node, policy), place);
+        }
+        done
+    })
+}
+
+/// Does something with the gate closed.
+fn behind_gate<R>(does: impl FnOnce(&Light) -> Result<R, ManageError>) -> Result<R, ManageError> {
     let me = current_light().ok_or(ManageError::NoRun)?;
     // SAFETY: the host outlives its threads; only its cells and atomics are used.
     let host = unsafe { &*me.host() };
@@ -43,21 +86,29 @@ pub fn manage(
         return Err(ManageError::NoRun);
     }
     host.gate.close();
-    if let Err(error) = is_ready_for(me, &request, rest) {
-        open_gate(host);
-        return Err(error);
-    }
-    let refused = enter(me, Event::Manage { by, request });
+    let result = does(me);
     if me.quit.get() {
+        // The carrier resumed this thread to end it: it keeps the gate closed.
         return Err(ManageError::NoRun);
     }
-    let reason = me.refused.get().filter(|_| refused);
-    let made = match request {
-        Request::Promote(_) => standing(me, me.id()).promoted,
-        _ => None,
-    };
     open_gate(host);
-    reason.map_or(Ok(made), |reason| Err(ManageError::Refused(reason)))
+    result
+}
+
+/// The request of a scheduler. Gate closed.
+fn ask(me: &Light, by: NodeId, request: Request) -> Result<(), ManageError> {
+    let refused = enter(me, Event::Manage { by, request });
+    let reason = me.refused.get().filter(|_| refused);
+    reason.map_or(Ok(()), |reason| Err(ManageError::Refused(reason)))
+}
+
+/// Changes what stands beside a scheduler for what is in `place`. Gate closed.
+fn shelve(me: &Light, (node, policy): (NodeId, PolicyKind), place: &mut dyn Any) -> bool {
+    let host = me.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let shelve = unsafe { (*host).by_policy.shelve };
+    // SAFETY: gate closed (the caller), and no reference into the core is alive.
+    unsafe { shelve(host, node, policy, place) }
 }
 
 /// Gate closed.

@@ -42,7 +42,7 @@ struct World {
     /// For messages.
     history: Vec<String>,
     /// How often each request was done.
-    done: [u32; 9],
+    done: [u32; 10],
     jobs: u32,
 }
 
@@ -73,7 +73,7 @@ impl World {
             nodes: vec![NodeId::ROOT],
             root,
             history: Vec::new(),
-            done: [0; 9],
+            done: [0; 10],
             jobs: 0,
         }
     }
@@ -349,6 +349,38 @@ impl World {
         }
     }
 
+    fn replace(&mut self) {
+        let node = self.node();
+        let edf = PolicyKind::EarliestDeadlineFirst;
+        let turns = PolicyKind::RoundRobin {
+            timeslice: Span::from_ms(1),
+        };
+        let unpreempted = PolicyKind::FixedPriority { preemptive: false };
+        let any = [FIXED, FIXED, edf, edf, turns, unpreempted];
+        let policy = *self.random.pick(&any).expect("some");
+        let Ok(moved) = self.admission.reorders(node, (policy, 1), self.ns()) else {
+            return;
+        };
+        let _ = self.enter(Event::Tick);
+        let rests = |grant: &Grant| {
+            let mut threads = self.admitted.iter().filter(|thread| thread.grant == *grant);
+            threads.all(|thread| self.shard.job(thread.id).is_none())
+        };
+        if !moved.threads.iter().all(|(grant, _)| rests(grant)) {
+            return;
+        }
+        let kind = policy.in_ticks(Frequency::NANOSECONDS);
+        let room = self.shard.tree().capacity().entities();
+        drop(self.shard.unshelve(node));
+        let _ = self.shard.shelve(node, AnyPolicy::new(kind, room, &[]));
+        let request = Request::Replace { node, policy: kind };
+        if self.enter(Event::Manage { by: node, request }) {
+            assert!(!self.shard.is_replacing(), "all fits into one entry");
+            self.admission.accept(Some(moved), self.ns());
+            self.told(9, format!("{node:?} orders by {policy:?}"));
+        }
+    }
+
     fn end(&mut self) {
         if self.admitted.is_empty() {
             return;
@@ -368,13 +400,14 @@ impl World {
         let pause = self.random.within(10, 6_000) * US;
         let until = self.now.saturating_add(Span::from_ticks(pause));
         self.run(until);
-        match self.random.below(20) {
+        match self.random.below(23) {
             0..6 => self.spawn(),
             6 => self.hog(),
             7..10 => self.promote(),
             10..15 => self.moves(),
             15 => self.demote(),
             16..19 => self.lend(),
+            19..22 => self.replace(),
             _ => self.end(),
         }
     }
@@ -382,7 +415,7 @@ impl World {
 
 #[test]
 fn no_history_of_a_tree_makes_an_admitted_thread_late() {
-    let mut done = [0_u32; 9];
+    let mut done = [0_u32; 10];
     let mut jobs = 0;
     for seed in 0..HISTORIES {
         let edf = PolicyKind::EarliestDeadlineFirst;

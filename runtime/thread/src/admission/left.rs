@@ -217,6 +217,9 @@ impl State {
         for loan in &self.loans {
             work += 3 * u128::from(loan.work.as_ns());
         }
+        for replaced in &self.replaced {
+            work += u128::from(replaced.work.as_ns().saturating_add(stretch));
+        }
         let (supply, blackout) = self.supply_at(node);
         if work == 0 {
             return true;

@@ -18,8 +18,8 @@ use punctual_model::{
 
 use super::{Admission, Moved, NotAdmitted, State};
 
-/// The deadline of borrowed work: it has none, and its analysis wants one.
-const NEVER: Span<Ns> = Span::from_ms(3_600_000);
+/// The deadline of work that has none, and its analysis wants one.
+pub(super) const NEVER: Span<Ns> = Span::from_ms(3_600_000);
 
 /// A loan while it counts.
 #[derive(Clone, Copy, Debug)]

@@ -9,11 +9,12 @@
 //! * *A scheduler leaves*: its threads change their home. Its budget counts until its period, and
 //!   the lag of each of its threads, has passed.
 
+use punctual_analysis::Verdict;
 use punctual_kern::NodeId;
 use punctual_linux::Who;
 use punctual_model::{CpuId, Instant, Ns, Scheduler, SchedulerId, Span, Supply, System, Task};
 
-use super::{Admission, Grant, NotAdmitted, State, judge, simple, small, task_name};
+use super::{Admission, Grant, NotAdmitted, State, at_once, judge, simple, small, task_name};
 
 /// A scheduler of the system, as the core knows it.
 #[derive(Clone, Debug)]
@@ -38,26 +39,32 @@ impl Branch {
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     changed: State,
-    verdict: punctual_analysis::Verdict,
+    verdict: Verdict,
     /// The instant at which it was asked: the core does it later.
     asked: Instant<Ns>,
-    /// The threads with a guarantee that move, which must be between their jobs. One that is being
-    /// created is not known yet.
-    pub(crate) threads: Vec<Option<Who>>,
+    /// The threads with a guarantee that must be between their jobs: those that move, or all of
+    /// the part that has to be idle. One that is being created is not known yet.
+    pub(crate) threads: Vec<(Grant, Option<Who>)>,
 }
 
 impl Moved {
     /// A change that moves nobody.
-    pub(super) fn staying(
+    pub(super) fn staying(changed: State, verdict: Verdict, asked: Instant<Ns>) -> Moved {
+        Moved::resting(changed, verdict, asked, Vec::new())
+    }
+
+    /// A change while these threads are between their jobs.
+    pub(super) fn resting(
         changed: State,
-        verdict: punctual_analysis::Verdict,
+        verdict: Verdict,
         asked: Instant<Ns>,
+        threads: Vec<(Grant, Option<Who>)>,
     ) -> Moved {
         Moved {
             changed,
             verdict,
             asked,
-            threads: Vec::new(),
+            threads,
         }
     }
 }
@@ -91,7 +98,7 @@ impl Admission {
                 machine: self.state.system.machine.clone(),
                 ..System::default()
             };
-            let _ = judge(&[nothing], self.state.judged())?;
+            let _ = at_once(judge(&[nothing], self.state.judged())?)?;
         }
         Ok(())
     }
@@ -246,16 +253,11 @@ impl Admission {
             changed.system.tasks[place].scheduler = to;
             let owner = &mut changed.owners[place];
             owner.blocked.clear();
-            threads.push(owner.thread);
+            threads.push((owner.grant, owner.thread));
         }
         also(&mut changed);
         let verdict = self.state.judge(&changed, now)?;
-        Ok(Moved {
-            changed,
-            verdict,
-            asked: now,
-            threads,
-        })
+        Ok(Moved::resting(changed, verdict, now, threads))
     }
 
     /// Whether a scheduler may have this thread wait for that long: as long and as often as it has
@@ -338,6 +340,9 @@ impl State {
         for loan in self.loans.iter_mut().skip(before.loans.len()) {
             loan.ends = loan.ends.saturating_add(later);
         }
+        for replaced in self.replaced.iter_mut().skip(before.replaced.len()) {
+            replaced.at = replaced.at.saturating_add(later);
+        }
     }
 
     fn grow(
@@ -393,6 +398,19 @@ impl State {
             up.any(|id| below[id.index()] || held(&id))
         });
         ends.collect()
+    }
+
+    /// The threads with a guarantee at this scheduler and below it; `None`: nobody's.
+    pub(super) fn resting_below(
+        &self,
+        top: Option<Option<SchedulerId>>,
+    ) -> Vec<(Grant, Option<Who>)> {
+        let is_inside = |task: &Task| top.is_some_and(|top| self.is_below(task.scheduler, top));
+        let owners = self.owners.iter().zip(&self.system.tasks);
+        let inside = owners.filter(|(_, task)| is_inside(task));
+        inside
+            .map(|(owner, _)| (owner.grant, owner.thread))
+            .collect()
     }
 
     fn is_name_taken(&self, name: &str) -> bool {

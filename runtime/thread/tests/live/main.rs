@@ -7,9 +7,11 @@ mod cross_cpu;
 mod kill;
 mod locals;
 mod mutex;
+mod policies;
 mod rwlock;
 mod spread;
 mod storm;
+
 mod sync;
 mod threads;
 mod tree;

@@ -68,7 +68,7 @@ static void outside(void)
 /* Handles cannot be counted to, mixed up, or used when they are over. */
 static void handles(punctual_scheduler root, punctual_scheduler a, punctual_scheduler b)
 {
-    punctual_scheduler found, wrong = a;
+    punctual_scheduler found, second, wrong = a;
     punctual_recipient to_b;
     punctual_terms terms = punctual_shared(1), odd = terms;
     IS(punctual_scheduler_root(&found), PUNCTUAL_NOT_YOURS);
@@ -98,7 +98,9 @@ static void handles(punctual_scheduler root, punctual_scheduler a, punctual_sche
     odd = punctual_served(PUNCTUAL_POLLING, 9 * MS, 10 * MS, 1);
     IS(punctual_scheduler_promote(root, "c", &odd, &found), PUNCTUAL_REFUSED);
     IS(punctual_scheduler_promote(root, "c", &terms, &found), PUNCTUAL_OK);
-    IS(punctual_scheduler_promote(root, "d", &terms, &wrong), PUNCTUAL_NO_SCHEDULER_LEFT);
+    IS(punctual_scheduler_promote(root, "d", &terms, &second), PUNCTUAL_OK);
+    IS(punctual_scheduler_promote(root, "e", &terms, &wrong), PUNCTUAL_NO_SCHEDULER_LEFT);
+    IS(punctual_scheduler_demote(root, second), PUNCTUAL_OK);
     IS(punctual_scheduler_demote(root, found), PUNCTUAL_OK);
     IS(punctual_scheduler_demote(root, found), PUNCTUAL_STALE);
     IS(punctual_scheduler_create(found, NULL, "x", NULL, 0, loops, NULL), PUNCTUAL_STALE);
@@ -151,6 +153,99 @@ static void lends(punctual_scheduler root, punctual_scheduler a, punctual_schedu
     IS(punctual_scheduler_lend(a, to_b, MS), PUNCTUAL_STALE);
 }
 
+/* Orders change places, and what means nothing or does not fit changes nothing. */
+static void replaces(punctual_scheduler root, punctual_scheduler a)
+{
+    punctual_thread thread = begin(a, "loops", punctual_aperiodic(1), loops);
+    for (int times = 0; times < 20; times++) {
+        SOON(punctual_scheduler_replace(a, PUNCTUAL_EARLIEST_DEADLINE, 0), PUNCTUAL_HAS_JOB);
+        SOON(punctual_scheduler_replace(a, PUNCTUAL_ROUND_ROBIN, MS), PUNCTUAL_HAS_JOB);
+        SOON(punctual_scheduler_replace(root, PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED, 0),
+             PUNCTUAL_HAS_JOB);
+        SOON(punctual_scheduler_replace(root, PUNCTUAL_FIXED_PRIORITY, 0), PUNCTUAL_HAS_JOB);
+    }
+    IS(punctual_scheduler_replace(a, PUNCTUAL_FIXED_PRIORITY, 0), PUNCTUAL_OK);
+    IS(punctual_scheduler_replace(a, 9, 0), PUNCTUAL_INVALID);
+    IS(punctual_scheduler_replace(a, PUNCTUAL_FIXED_PRIORITY, MS), PUNCTUAL_INVALID);
+    IS(punctual_scheduler_replace(NONE, PUNCTUAL_FIXED_PRIORITY, 0), PUNCTUAL_STALE);
+    if (stands_still())
+        exit(7);
+    end(thread);
+    /* One that must not wait for the other. */
+    punctual_constraint tight = punctual_periodic(20 * MS, MS), large = punctual_periodic(80 * MS, 5 * MS);
+    tight.deadline_ns = 3 * MS;
+    tight.priority = 9;
+    thread = begin(root, "tight", tight, periods);
+    punctual_thread other = begin(root, "large", large, periods);
+    IS(punctual_scheduler_replace(root, PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED, 0), PUNCTUAL_REFUSED);
+    end(thread);
+    end(other);
+}
+
+static volatile unsigned long spins;
+
+static void *spin(void *argument)
+{
+    while (punctual_checkpoint() == PUNCTUAL_OK)
+        spins++;
+    return argument;
+}
+
+/* Part of one scheduler's supply in the hands of another: for its own threads, and to hand on. */
+static void slices(punctual_scheduler root, punctual_scheduler a, punctual_scheduler b)
+{
+    punctual_slice slice, part, wrong;
+    punctual_recipient to_b, to_slice;
+    punctual_thread thread;
+    punctual_terms terms = punctual_served(PUNCTUAL_DEFERRABLE, MS, 60 * MS, 5), odd = terms;
+    IS(punctual_scheduler_recipient(b, &to_b), PUNCTUAL_OK);
+    IS(punctual_scheduler_delegate(a, to_b, NULL, &slice), PUNCTUAL_INVALID);
+    IS(punctual_scheduler_delegate(a, to_b, &terms, NULL), PUNCTUAL_INVALID);
+    odd = punctual_shared(1);
+    IS(punctual_scheduler_delegate(a, to_b, &odd, &slice), PUNCTUAL_INVALID);
+    odd = punctual_served(PUNCTUAL_DEFERRABLE, 5 * MS, 20 * MS, 5);
+    if (punctual_scheduler_delegate(a, to_b, &odd, &slice) == PUNCTUAL_OK)
+        exit(8);
+    SOON(punctual_scheduler_delegate(a, to_b, &terms, &slice), PUNCTUAL_NO_BUDGET);
+    wrong = slice;
+    wrong.key++;
+    IS(punctual_scheduler_take_back(a, wrong), PUNCTUAL_STALE);
+    IS(punctual_scheduler_take_back(b, slice), PUNCTUAL_NOT_YOURS);
+    IS(punctual_scheduler_find_slice(root, "slice", &part), PUNCTUAL_OK);
+    if (memcmp(&part, &slice, sizeof slice) != 0)
+        exit(9);
+    IS(punctual_scheduler_find_slice(b, "slice", &part), PUNCTUAL_STALE);
+    thread = begin(b, "spin", punctual_aperiodic(1), spin);
+    IS(punctual_scheduler_bind(a, thread, slice), PUNCTUAL_NOT_YOURS);
+    IS(punctual_scheduler_bind(b, thread, wrong), PUNCTUAL_STALE);
+    IS(punctual_scheduler_bind(b, thread, slice), PUNCTUAL_OK);
+    IS(punctual_sleep(150 * MS), PUNCTUAL_OK);
+    if (spins == 0)
+        exit(10);
+    /* Handed on: a part to the root, which has its own time, and the rest by transfer. */
+    punctual_recipient to_root;
+    IS(punctual_scheduler_recipient(root, &to_root), PUNCTUAL_OK);
+    odd = punctual_served(PUNCTUAL_DEFERRABLE, MS / 10, 300 * MS, 1);
+    IS(punctual_slice_delegate(slice, to_root, &odd, &part), PUNCTUAL_OK);
+    IS(punctual_slice_recipient(part, &to_slice), PUNCTUAL_OK);
+    IS(punctual_slice_transfer(slice, to_slice, MS / 10), PUNCTUAL_NOT_YOURS);
+    IS(punctual_slice_transfer(wrong, to_slice, MS / 10), PUNCTUAL_STALE);
+    IS(punctual_slice_take_back(part, slice), PUNCTUAL_NOT_YOURS);
+    IS(punctual_slice_take_back(slice, part), PUNCTUAL_OK);
+    IS(punctual_slice_take_back(slice, part), PUNCTUAL_STALE);
+    IS(punctual_slice_recipient(part, &to_slice), PUNCTUAL_STALE);
+    /* What was delegated from it ends with it, and its thread goes on where it was. */
+    SOON(punctual_slice_delegate(slice, to_root, &odd, &part), PUNCTUAL_NO_BUDGET);
+    IS(punctual_scheduler_take_back(a, slice), PUNCTUAL_OK);
+    IS(punctual_slice_recipient(part, &to_slice), PUNCTUAL_STALE);
+    IS(punctual_scheduler_bind(b, thread, slice), PUNCTUAL_STALE);
+    unsigned long before = spins;
+    IS(punctual_sleep(150 * MS), PUNCTUAL_OK);
+    if (spins == before)
+        exit(11);
+    end(thread);
+}
+
 static void *first(void *argument)
 {
     punctual_scheduler root, a, b;
@@ -161,6 +256,8 @@ static void *first(void *argument)
     handles(root, a, b);
     moves(root, a, b);
     blocks(root, a);
+    replaces(root, a);
+    slices(root, a, b);
     lends(root, a, b);
     return argument;
 }
@@ -183,7 +280,7 @@ int main(void)
     branch.parent = 0;
     options.promotions = 70000;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_INVALID);
-    options.promotions = 2;
+    options.promotions = 3;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     printf("schedulers do what they say, and every mistake is a code\n");
     return 0;

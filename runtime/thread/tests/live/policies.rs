@@ -1,0 +1,192 @@
+//! Policies that change places while threads work, hold, wait and are lent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use punctual_model::{Ns, PolicyKind, ServerKind, Span};
+use punctual_thread::sync::Mutex;
+use punctual_thread::thread::{self, SpawnError};
+use punctual_thread::tree::{Scheduler, Terms};
+use punctual_thread::{Constraint, NotAdmitted};
+
+use crate::common::{FIXED, fly, free, ms, runtime, us};
+use crate::tree::{grown, periodic, refused};
+
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+
+/// Asks again while somebody has a job or waits for a lock.
+fn replace(scheduler: &Scheduler, policy: PolicyKind<Ns>) {
+    for _ in 0..2_000 {
+        match scheduler.replace(policy) {
+            Err(SpawnError::HasJob | SpawnError::Contended) => thread::sleep(Span::from_us(100)),
+            answer => return answer.expect("admitted"),
+        }
+    }
+    panic!("never between two jobs");
+}
+
+/// Works for a while per job; counts jobs.
+fn working(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
+    let count = Arc::clone(count);
+    move || loop {
+        for _ in 0..2_000 {
+            core::hint::spin_loop();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        if thread::wait_next_period().is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn policies_change_places_under_load_and_nobody_loses_a_job_or_a_lock() {
+    grown(|root| {
+        let kept = Terms::server(ServerKind::Deferrable, (us(5_000), ms(10)));
+        let net = root.promote("net", kept.priority(3)).expect("room");
+        let jobs = Arc::new(AtomicU32::new(0));
+        let short = net.spawn("short", periodic(20, 600), working(&jobs));
+        let tight = periodic(40, 600).deadline(ms(18)).priority(7);
+        let tight = net.spawn("tight", tight, working(&jobs));
+        let (short, tight) = (short.expect("admitted"), tight.expect("admitted"));
+        // Background work holds a lock whenever it executes, and another of its kind waits for it.
+        let shared = Arc::new(Mutex::new((0_u64, 0_u64)));
+        let over = Arc::new(AtomicBool::new(false));
+        let holds = |name: &str| {
+            let (shared, over) = (Arc::clone(&shared), Arc::clone(&over));
+            net.spawn(name, free(2), move || {
+                let mut turns = 0_u32;
+                while !over.load(Ordering::Relaxed) {
+                    let mut both = shared.lock().expect("here");
+                    both.0 += 1;
+                    // Others come while it is held.
+                    thread::sleep(Span::from_us(150));
+                    both.1 += 1;
+                    assert_eq!(both.0, both.1, "one at a time");
+                    turns += 1;
+                }
+                turns
+            })
+        };
+        let (one, two) = (holds("one").expect("room"), holds("two").expect("room"));
+        let mut held = 0_u32;
+        for round in 0..60 {
+            for policy in [EDF, FIXED] {
+                held += u32::from(shared.try_lock().is_err());
+                replace(&net, policy);
+                replace(&root, policy);
+            }
+            if round % 10 == 0 {
+                thread::sleep(ms(20));
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        let turns = [one, two].map(|thread| thread.join().expect("it held its lock alone"));
+        assert!(
+            held > 10 && turns.iter().all(|turns| *turns > 5),
+            "{held}, {turns:?}"
+        );
+        assert!(jobs.load(Ordering::Relaxed) >= 8, "{jobs:?}");
+        short.cancel();
+        tight.cancel();
+    });
+}
+
+#[test]
+fn borrowed_budget_and_its_terms_stay_across_a_replacement() {
+    grown(|root| {
+        let kept = |priority| {
+            let terms = Terms::server(ServerKind::Deferrable, (us(2_000), ms(40)));
+            terms.priority(priority)
+        };
+        let lender = root.promote("lender", kept(3)).expect("room");
+        let net = root.promote("net", kept(2)).expect("room");
+        lender
+            .lend(&net.recipient(), us(1_500))
+            .expect("nobody uses it");
+        // What is lent counts on: the order above both stays, as loans want it.
+        let asked = root.replace(EDF).err();
+        assert!(
+            matches!(&asked, Some(SpawnError::NotAdmitted(NotAdmitted::NoSafeInstant(why))) if why.contains("lent")),
+            "{asked:?}"
+        );
+        for policy in [EDF, FIXED, EDF] {
+            replace(&net, policy);
+            replace(&lender, policy);
+        }
+        // Until the loan is over, and then it is possible.
+        for _ in 0..400 {
+            match root.replace(EDF) {
+                Err(
+                    SpawnError::NotAdmitted(NotAdmitted::NoSafeInstant(_)) | SpawnError::HasJob,
+                ) => {
+                    thread::sleep(ms(5));
+                }
+                answer => return answer.expect("admitted"),
+            }
+        }
+        panic!("the loan never ends");
+    });
+}
+
+#[test]
+fn a_policy_under_which_somebody_would_be_late_is_refused_and_nothing_has_changed() {
+    fly(runtime(EDF).promotions(2), || {
+        let root = Scheduler::root().expect("the first thread");
+        let waits = || while thread::wait_next_period().is_ok() {};
+        // 93 % under deadlines; under priorities the longer one takes 16 ms.
+        let short = Constraint::periodic(ms(10), us(5_000)).priority(2);
+        let short = thread::spawn("short", short, waits).expect("alone");
+        let long = Constraint::periodic(ms(14), us(6_000)).priority(1);
+        let long = thread::spawn("long", long, waits).expect("both");
+        let before = thread::verdict().expect("in a run");
+        let asked = root.replace(FIXED).err();
+        let Some(SpawnError::NotAdmitted(NotAdmitted::Refused(verdict))) = asked else {
+            panic!("{asked:?}");
+        };
+        assert!(verdict.refusals[0].witness.is_some(), "{verdict:?}");
+        let slots = PolicyKind::Tdm {
+            frame: ms(10),
+            scheduling: Span::ZERO,
+        };
+        assert_eq!(refused(root.replace(slots)), "NotReplaceable");
+        assert_eq!(thread::verdict().expect("in a run"), before);
+        // Without the long one it fits.
+        long.cancel();
+        thread::sleep(ms(60));
+        replace(&root, FIXED);
+        assert_ne!(thread::verdict().expect("in a run"), before);
+        short.cancel();
+    });
+}
+
+#[test]
+fn a_policy_knows_hundreds_of_places_before_anybody_goes_on() {
+    fly(runtime(FIXED).threads(500).promotions(1), || {
+        let root = Scheduler::root().expect("the first thread");
+        let net = root.promote("net", Terms::shared()).expect("room");
+        let done = Arc::new(AtomicU32::new(0));
+        let ready = |_| {
+            let done = Arc::clone(&done);
+            let body = move || {
+                done.fetch_add(1, Ordering::Relaxed);
+            };
+            net.spawn("ready", free(1), body).expect("room")
+        };
+        let threads: Vec<_> = (0..400).map(ready).collect();
+        // If a single one were not installed, the next would find it on its way.
+        for _ in 0..20 {
+            for policy in [EDF, PolicyKind::RoundRobin { timeslice: ms(1) }, FIXED] {
+                assert_eq!(refused(net.replace(policy)), "nothing");
+            }
+            for preemptive in [false, true] {
+                let policy = PolicyKind::FixedPriority { preemptive };
+                assert_eq!(refused(root.replace(policy)), "nothing");
+            }
+        }
+        for thread in threads {
+            thread.join().expect("nobody is lost");
+        }
+        assert_eq!(done.load(Ordering::Relaxed), 400);
+    });
+}
