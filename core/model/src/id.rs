@@ -1,4 +1,4 @@
-//! Names of things as small integers: CPUs, schedulers, tasks, resources, threads.
+//! Names of things as small integers: CPUs, schedulers, tasks, resources, graphs, threads.
 
 use core::fmt;
 
@@ -18,6 +18,14 @@ pub struct SchedulerId(pub u16);
 /// A resource of a system: its place in [`crate::System::resources`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceId(pub u16);
+
+/// A graph of a system: its place in [`crate::System::graphs`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GraphId(pub u16);
+
+/// An actor of a graph: its place in [`crate::Graph::actors`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ActorId(pub u32);
 
 /// A thread of one scheduler: its place in the table and the generation of that place.
 ///
@@ -57,6 +65,22 @@ impl SchedulerId {
 
 impl ResourceId {
     /// The place in the list of resources.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl GraphId {
+    /// The place in the list of graphs.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ActorId {
+    /// The place in the list of actors.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::change::Change;
-use crate::id::{CpuId, ResourceId, SchedulerId, TaskId};
+use crate::graph::Graph;
+use crate::id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
 use crate::resource::Resource;
 use crate::scheduler::{PolicyKind, Scheduler};
@@ -34,6 +35,8 @@ pub struct System {
     pub run: RunOptions,
     /// The changes while it runs, in the order of time ([`crate::Stage`]).
     pub changes: Vec<Change>,
+    /// The streaming applications, in the order of the file.
+    pub graphs: Vec<Graph>,
 }
 
 impl System {
@@ -182,6 +185,14 @@ pub enum Fault {
     Change(usize, &'static str),
     /// A step of the change with this index.
     ChangeStep(usize, usize),
+    /// A parameter of a graph, by its key in the file.
+    Graph(GraphId, &'static str),
+    /// A parameter of an actor, by its key in the file.
+    Actor(GraphId, ActorId, &'static str),
+    /// A parameter of a FIFO, by its place among those of its graph and its key in the file.
+    Fifo(GraphId, usize, &'static str),
+    /// A static order of a graph, by its place among them.
+    Order(GraphId, usize),
 }
 
 impl fmt::Display for ModelError {

@@ -6,6 +6,7 @@
 
 mod change;
 mod delegate;
+mod graph;
 mod nesting;
 mod precedence;
 mod requirement;
@@ -43,6 +44,8 @@ impl System {
     pub const MAX_RESOURCES: usize = 10_000;
     /// Most changes of one system.
     pub const MAX_CHANGES: usize = 1_000;
+    /// Most graphs of one system.
+    pub const MAX_GRAPHS: usize = 1_000;
 
     /// Checks that the system means something. Names are unique and printable, references point at
     /// something, no period is zero, and no budget exceeds its deadline. Every scheduler leads to
@@ -68,6 +71,7 @@ impl System {
         precedence::check(self, &mut errors);
         self.check_machine(&mut errors);
         requirement::check_all(self, &mut errors);
+        graph::check_all(self, &mut errors);
         if self.run.duration.is_some_and(|duration| duration.is_zero()) {
             errors.add(
                 Fault::Run("for"),
@@ -92,6 +96,7 @@ impl System {
             ("resources", self.resources.len(), System::MAX_RESOURCES),
             ("tasks", self.tasks.len(), System::MAX_TASKS),
             ("changes", self.changes.len(), System::MAX_CHANGES),
+            ("graphs", self.graphs.len(), System::MAX_GRAPHS),
         ];
         for (what, count, most) in counts {
             if count > most {

@@ -1,0 +1,194 @@
+//! Graphs: streaming applications of actors that fire, and of FIFOs between them.
+//!
+//! An [`Actor`] fires again and again, one firing at a time: it takes tokens from its input
+//! [`Fifo`]s, executes, and hands tokens on. How many is its *rate*, one number or a cycle of
+//! numbers, one for each *phase*. Actors keep nothing between firings but in a FIFO to themselves.
+//!
+//! A firing claims its space at its start and gives back what it consumed at its end (CompOSe
+//! §3.1, §4.2). Rates that depend on data are not described here: no analysis knows them.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::id::{ActorId, CpuId, SchedulerId};
+use crate::task::WorkSource;
+use crate::time::{Ns, Span, Work};
+
+/// One application: actors, FIFOs between them, and what is required of both together.
+///
+/// # Examples
+///
+/// ```
+/// use punctual_model::{CpuId, Graph, Tile, Work};
+///
+/// let tile = Tile::cpu(CpuId(0));
+/// let mut graph = Graph::new("pipeline");
+/// let read = graph.actor("read", tile, Work::from_ms(2));
+/// let filter = graph.actor("filter", tile, Work::from_ms(3));
+/// let samples = graph.fifo("samples", read, filter);
+/// (samples.produce, samples.capacity) = (vec![4], Some(8));
+/// assert_eq!(graph.fifos.len(), 1);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Graph {
+    /// Unique among the graphs of a system.
+    pub name: String,
+    /// In the order of the file.
+    pub actors: Vec<Actor>,
+    /// In the order of the file.
+    pub fifos: Vec<Fifo>,
+    /// Tiles whose actors fire in an order that is fixed. On every other tile they fire by turns.
+    pub orders: Vec<StaticOrder>,
+    /// The longest period allowed: an iteration at least so often.
+    pub every: Option<Span<Ns>>,
+    /// The longest time allowed from the start of an iteration's period to its last output.
+    pub within: Option<Span<Ns>>,
+}
+
+/// One task of a streaming application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Actor {
+    /// Unique among the actors of its graph.
+    pub name: String,
+    /// The processor time that executes it.
+    pub tile: Tile,
+    /// Longest execution of a firing: one for all phases, or one for each.
+    pub wcet: Vec<Work<Ns>>,
+    /// The work of a firing; its wcet when absent.
+    pub work: Option<WorkSource>,
+}
+
+/// What executes actors: a whole CPU, or the slots of a scheduler on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Tile {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The scheduler whose slots it has; `None`: the whole CPU.
+    pub scheduler: Option<SchedulerId>,
+}
+
+impl Tile {
+    /// A whole CPU.
+    pub const fn cpu(cpu: CpuId) -> Tile {
+        let scheduler = None;
+        Tile { cpu, scheduler }
+    }
+}
+
+/// A queue of tokens from one actor to another, or to itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fifo {
+    /// Unique among the FIFOs of its graph.
+    pub name: String,
+    /// The only actor that writes it.
+    pub from: ActorId,
+    /// The only actor that reads it.
+    pub to: ActorId,
+    /// Tokens of a firing of the writer: one number for all phases, or one for each.
+    pub produce: Vec<u32>,
+    /// Tokens of a firing of the reader, in the same way.
+    pub consume: Vec<u32>,
+    /// Tokens that are in it before anything fires.
+    pub initial: u32,
+    /// Most tokens that it can hold; `None`: as many as come.
+    pub capacity: Option<u32>,
+    /// Bytes of one token.
+    pub token_size: u32,
+    /// Where its tokens are kept.
+    pub place: Place,
+}
+
+/// Where the tokens of a FIFO are kept.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Place {
+    /// In the memory of the tile of its writer.
+    Producer,
+    /// In the memory of the tile of its reader.
+    #[default]
+    Consumer,
+    /// In a memory tile, which executes nobody.
+    Memory,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Place; 3] = [Place::Producer, Place::Consumer, Place::Memory];
+
+    /// The word in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Place::Producer => "producer",
+            Place::Consumer => "consumer",
+            Place::Memory => "memory",
+        }
+    }
+}
+
+/// The firings of one iteration on one tile, in the order in which they begin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StaticOrder {
+    /// The tile.
+    pub tile: Tile,
+    /// Each actor of the tile as often as it fires in an iteration.
+    pub firings: Vec<ActorId>,
+}
+
+impl Graph {
+    /// A graph without actors.
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph {
+            name: name.into(),
+            ..Graph::default()
+        }
+    }
+
+    /// Adds an actor of one phase, which burns its wcet.
+    pub fn actor(&mut self, name: impl Into<String>, tile: Tile, wcet: Work<Ns>) -> ActorId {
+        let id = ActorId(u32::try_from(self.actors.len()).unwrap_or(u32::MAX));
+        self.actors.push(Actor {
+            name: name.into(),
+            tile,
+            wcet: vec![wcet],
+            work: None,
+        });
+        id
+    }
+
+    /// Adds a FIFO without tokens and without limit, one token per firing on both sides. What
+    /// differs is set in what it returns.
+    pub fn fifo(&mut self, name: impl Into<String>, from: ActorId, to: ActorId) -> &mut Fifo {
+        let fifo = Fifo {
+            name: name.into(),
+            from,
+            to,
+            produce: vec![1],
+            consume: vec![1],
+            initial: 0,
+            capacity: None,
+            token_size: 0,
+            place: Place::default(),
+        };
+        self.fifos.push(fifo);
+        let last = self.fifos.len() - 1;
+        &mut self.fifos[last]
+    }
+
+    /// The number of phases of an actor: the longest cycle among its wcets and rates. O(FIFOs).
+    pub fn phases(&self, actor: ActorId) -> usize {
+        let wcets = self.actors.get(actor.index()).map(|a| a.wcet.len());
+        let written = self.fifos.iter().filter(|fifo| fifo.from == actor);
+        let read = self.fifos.iter().filter(|fifo| fifo.to == actor);
+        let rates = written.map(|fifo| fifo.produce.len());
+        let rates = rates.chain(read.map(|fifo| fifo.consume.len()));
+        rates.chain(wcets).max().unwrap_or(1).max(1)
+    }
+
+    /// The actor with this name.
+    pub fn actor_named(&self, name: &str) -> Option<ActorId> {
+        let mut named = (0..).map(ActorId).zip(&self.actors);
+        named
+            .find(|(_, actor)| actor.name == name)
+            .map(|(id, _)| id)
+    }
+}
