@@ -3,7 +3,7 @@
 use crate::Error;
 use punctual_analysis::Verdict;
 use punctual_kern::{Grant, Plan};
-use punctual_model::{Frequency, Ns, PolicyKind, Span, System};
+use punctual_model::{Frequency, GraphId, Ns, PolicyKind, Span, System};
 use punctual_tables::CpuTables;
 use punctual_thread::Workloads;
 use punctual_trace::{Bound, Header, Log, Mode, Oracle, Recorder};
@@ -92,12 +92,16 @@ pub(crate) fn recorder_within(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// How long a run lasts and its seed: as the options say, else as the file does.
+/// How long a run lasts and its seed: as the options say, else as the file does. Every way to run
+/// a system begins here, so here graphs are refused.
 pub(crate) fn asked(
     system: &System,
     duration: Option<Span<Ns>>,
     seed: Option<u64>,
 ) -> Result<(Span<Ns>, u64), Error> {
+    if !system.graphs.is_empty() {
+        return Err(Error::Graph(GraphId(0)));
+    }
     let duration = duration.or(system.run.duration);
     let seed = seed.or(system.run.seed).unwrap_or(0);
     Ok((duration.ok_or(Error::NoDuration)?, seed))

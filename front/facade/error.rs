@@ -3,7 +3,7 @@
 use std::fmt;
 
 use punctual_analysis::{AnalysisError, Transition, Verdict};
-use punctual_model::{ModelError, TaskId};
+use punctual_model::{GraphId, ModelError, TaskId};
 use punctual_sim::SimError;
 use punctual_thread::{StartError, UnknownFunction};
 
@@ -32,6 +32,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// Nothing executes graphs yet: they are analysed (check the file, or take its graphs out).
+    Graph(GraphId),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
     /// A CPU without a host can only be simulated (mend the file).
@@ -91,6 +93,10 @@ impl fmt::Display for Error {
             Error::PolicyCode { scheduler, reason } => {
                 write!(f, "the code of scheduler `{scheduler}`: {reason}")
             }
+            Error::Graph(_) => write!(
+                f,
+                "the system has a graph, and graphs are analysed but not executed yet"
+            ),
             Error::NoDuration => {
                 write!(
                     f,

@@ -18,7 +18,8 @@ fn no_job_of_an_admitted_example_exceeds_its_bound_in_virtual_time() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let description = load(&path);
         let verdict = admit(&description.system).unwrap();
-        if !verdict.admitted {
+        // Nothing executes graphs yet.
+        if !(verdict.admitted && description.system.graphs.is_empty()) {
             continue;
         }
         let log = in_virtual_time(&description, 1_000);

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use clap::Args;
 use serde_json::Value;
 
-use crate::examples::files;
+use crate::examples::{GRAPHS, files};
 use crate::step::passes_in_the_open;
 use crate::workspace::Workspace;
 
@@ -71,7 +71,8 @@ pub(crate) fn prepare(workspace: &Workspace, folder: &Path) -> Result<Vec<String
         move |error| format!("{path}: {error}")
     };
     fs::create_dir_all(folder.join("c")).map_err(failed(folder))?;
-    let names = files(&examples, ".toml").map_err(failed(&examples))?;
+    let mut names = files(&examples, ".toml").map_err(failed(&examples))?;
+    names.retain(|name| !name.starts_with(GRAPHS));
     for name in &names {
         fs::copy(examples.join(name), folder.join(name)).map_err(failed(&examples.join(name)))?;
     }

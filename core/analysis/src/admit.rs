@@ -23,7 +23,9 @@ use crate::tree::Solved;
 use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Verdict};
-use crate::{background, chain, explain, fix, fixed_priority, quick, refuse, schedulers, slack};
+use crate::{
+    background, chain, explain, fix, fixed_priority, graph, quick, refuse, schedulers, slack,
+};
 
 /// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
 /// analyses.
@@ -72,6 +74,10 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     } else {
         fix::add_fixes(system, &edges, &mut verdict)?;
     }
+    let (graphs, refusals) = graph::verdicts(system)?;
+    verdict.admitted &= refusals.is_empty();
+    verdict.graphs = graphs;
+    verdict.refusals.extend(refusals);
     Ok(verdict)
 }
 
@@ -87,6 +93,7 @@ pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
         schedulers: Vec::new(),
         chains: Vec::new(),
         jitters: chain::jitters(system, &solution),
+        graphs: Vec::new(),
         refusals: Vec::new(),
     };
     for solved in &solution.nodes {
@@ -126,7 +133,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
             return Ok(false);
         }
     }
-    Ok(true)
+    graph::are_admitted(system)
 }
 
 /// References that the analysis follows without asking again.

@@ -22,6 +22,18 @@ pub enum AnalysisError {
         /// The fault, with names.
         what: String,
     },
+    /// A graph that is too large to analyse.
+    Graph {
+        /// Its name in the file.
+        graph: String,
+        /// The limit.
+        why: String,
+    },
+    /// The system means something that this analysis has no test for.
+    Unsupported {
+        /// The part without a test, with names.
+        what: String,
+    },
 }
 
 impl fmt::Display for AnalysisError {
@@ -39,6 +51,8 @@ impl fmt::Display for AnalysisError {
                  little, or choose periods with a smaller common multiple"
             ),
             AnalysisError::Invalid { what } => write!(f, "the system means nothing: {what}"),
+            AnalysisError::Graph { graph, why } => write!(f, "graph `{graph}`: {why}"),
+            AnalysisError::Unsupported { what } => write!(f, "no test for {what}"),
         }
     }
 }

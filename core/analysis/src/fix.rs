@@ -258,7 +258,10 @@ impl Search<'_> {
         }
         let own = match refusal.subject {
             Subject::Task(task) => Some(task),
-            Subject::Cpu(_) | Subject::Scheduler(_) | Subject::Requirement(_) => None,
+            Subject::Cpu(_)
+            | Subject::Scheduler(_)
+            | Subject::Requirement(_)
+            | Subject::Graph(_) => None,
         };
         let candidates = self.candidates(own);
         let budgets = candidates.iter().map(|&task| FixTarget::Budget(task));
@@ -301,6 +304,7 @@ fn place(system: &System, components: &[Component], subject: Subject) -> Option<
         Subject::Task(task) => of_task(task)?,
         Subject::Cpu(cpu) => cpu,
         Subject::Scheduler(id) => system.schedulers.get(id.index())?.cpu,
+        Subject::Graph(_) => return None,
         Subject::Requirement(index) => {
             let task = system
                 .requirements

@@ -21,6 +21,8 @@
 //! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
 //! (a cross-check: every job, simulated), `transition` (changes of a running system).
 //!
+//! Streaming applications: `graph`, by `punctual-dataflow`.
+//!
 //! Everything is integer arithmetic in nanoseconds. An overflow, or a search that does not end
 //! within its steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts
 //! mean this.
@@ -48,6 +50,7 @@ mod explain;
 mod fix;
 mod fixed_point;
 mod fixed_priority;
+mod graph;
 mod handover;
 mod hyperperiod;
 mod lookup;
@@ -76,11 +79,12 @@ pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
 pub use busiest::busiest;
 pub use error::AnalysisError;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
+pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
 pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
 pub use verdict::{
-    ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, Handover, How, JitterVerdict, Quick,
-    QuickAnswer, Refusal, SchedulerVerdict, Slack, SliceVerdict, Subject, TaskVerdict, Term, Test,
-    Verdict, Witness,
+    ActorVerdict, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix, GraphVerdict,
+    Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack,
+    SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness, WorstCircle,
 };

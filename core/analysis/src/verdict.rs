@@ -4,7 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{CpuId, Ns, SchedulerId, Span, TaskId, Work};
+use punctual_dataflow::Fraction;
+use punctual_model::{CpuId, GraphId, Ns, SchedulerId, Span, TaskId, Work};
 
 /// The answer of the analysis about a whole system.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +23,8 @@ pub struct Verdict {
     pub chains: Vec<ChainVerdict>,
     /// Every required difference of responses, in the order of the file.
     pub jitters: Vec<JitterVerdict>,
+    /// Every graph, in the order of the file.
+    pub graphs: Vec<GraphVerdict>,
     /// Why it is refused; empty when admitted.
     pub refusals: Vec<Refusal>,
 }
@@ -246,6 +249,8 @@ pub enum Subject {
     Scheduler(SchedulerId),
     /// A chain or a difference of responses: its place in `System::requirements`.
     Requirement(usize),
+    /// A graph.
+    Graph(GraphId),
 }
 
 /// A concrete counter-example. Simulating the situation that [`Refusal::situation`] names shows it.
@@ -403,4 +408,83 @@ impl fmt::Display for Fix {
         let (from, to) = (self.from.readable(), self.to.readable());
         write!(f, "{} = \"{to}\" instead of \"{from}\"", self.parameter)
     }
+}
+
+/// The answer of the analysis about one graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GraphVerdict {
+    /// The graph.
+    pub graph: GraphId,
+    /// Its name in the file.
+    pub name: String,
+    /// Its actors, in the order of the file.
+    pub actors: Vec<ActorVerdict>,
+    /// Nanoseconds from one iteration to the next in the long run, at worst; `None`: it cannot go
+    /// on, or nothing bounds it.
+    pub period: Option<Fraction>,
+    /// From the start until every output has fired once, at worst.
+    pub first_output: Option<Span<Ns>>,
+    /// From the start of an iteration's period to the end of its last output, at worst. Periods
+    /// are those required, or those of `period`.
+    pub latency: Option<Span<Ns>>,
+    /// The longest period allowed.
+    pub every: Option<Span<Ns>>,
+    /// The longest latency allowed.
+    pub within: Option<Span<Ns>>,
+    /// The firings that hold the period; `None` without one.
+    pub circle: Option<WorstCircle>,
+    /// Bytes of its FIFOs in each memory; `None`: one of them has no limit.
+    pub memory: Vec<(String, Option<u64>)>,
+    /// Whether the execution of the graph until a state came again gave the same period. It is not
+    /// tried beyond the limits of `punctual_dataflow::period_by_states`.
+    pub confirmed: bool,
+    /// How far to trust a refusal of this graph.
+    pub exactness: Exactness,
+    /// The test that gave the period.
+    pub test: Test,
+    /// The period in words, or why there is none.
+    pub explanation: String,
+    /// The assumptions of the bounds.
+    pub assumptions: Vec<String>,
+    /// One parameter that mends it, when it is refused.
+    pub fix: Option<GraphFix>,
+}
+
+/// The answer of the analysis about one actor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ActorVerdict {
+    /// Its name.
+    pub name: String,
+    /// Its tile as the file names it.
+    pub on: String,
+    /// Firings in an iteration; `None` where the rates contradict each other.
+    pub firings: Option<u64>,
+    /// The longest wcet of its phases.
+    pub wcet: Work<Ns>,
+    /// From the instant at which a firing becomes ready to its end, at worst over its phases.
+    pub response: Option<Span<Ns>>,
+}
+
+/// Firings that wait for each other in a circle, and take longest for each iteration on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorstCircle {
+    /// Their responses together.
+    pub time: Span<Ns>,
+    /// How many iterations are under way on it at once.
+    pub iterations: u64,
+    /// The actors of its firings, how often, and with which response.
+    pub terms: Vec<Term>,
+    /// The reasons why each waits for the one before, in words.
+    pub through: Vec<String>,
+}
+
+/// One parameter and its new value. Applied, the graph is admitted; one step short of it, refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GraphFix {
+    /// Its place in the file, such as `graph.decoder.fifos[1].capacity`.
+    pub parameter: String,
+    /// Its value now, as the file writes it.
+    pub from: String,
+    /// Its new value, as the file writes it.
+    pub to: String,
 }

@@ -85,7 +85,7 @@ pub fn worst_circle(timed: &Timed, firings: &Firings) -> Result<Circle, Dataflow
     })
 }
 
-/// What is known of each node.
+/// The knowledge of each node so far.
 struct State {
     /// The arc by which it waits.
     policy: Vec<usize>,
@@ -103,7 +103,7 @@ impl Part<'_> {
 
     fn worst(&self, state: &mut State) -> Result<Circle, DataflowError> {
         for &node in &self.nodes {
-            let slowest = self.into(node).max_by_key(|&arc| self.weight(arc));
+            let slowest = self.into(node).max_by_key(|&arc| self.time_of(arc));
             state.policy[node] = slowest.unwrap_or(usize::MAX);
         }
         for _ in 0..MAX_ROUNDS {
@@ -119,7 +119,7 @@ impl Part<'_> {
         })
     }
 
-    fn weight(&self, arc: usize) -> u64 {
+    fn time_of(&self, arc: usize) -> u64 {
         self.firings.time[self.arcs[arc].from]
     }
 
@@ -179,7 +179,7 @@ impl Part<'_> {
 
     /// The length of an arc at the period of a circle, in units of 1 / its tokens.
     fn length(&self, arc: usize, circle: &Circle) -> i128 {
-        let time = i128::from(self.weight(arc)) * i128::from(circle.period.denominator());
+        let time = i128::from(self.time_of(arc)) * i128::from(circle.period.denominator());
         time - i128::from(self.arcs[arc].tokens) * i128::from(circle.period.numerator())
     }
 

@@ -1,4 +1,4 @@
-//! One iteration without time: whether it ends, and who waits for whom when it does not
+//! One iteration without time: whether it ends, and if not, the actors that wait for each other
 //!
 //! Which firings an iteration can make does not depend on their order: rates do not depend on
 //! data. So one attempt decides for every schedule and all times.

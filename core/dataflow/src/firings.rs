@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::timed::{Edge, Link, Timed};
 
-/// The firings of an iteration, and who waits for whom.
+/// The firings of an iteration, and the arcs between those that wait for each other.
 #[derive(Clone, Debug)]
 pub struct Firings {
     /// The actor of each node.
@@ -147,7 +147,7 @@ impl Firings {
         self.time[node]
     }
 
-    /// Who waits for whom.
+    /// An arc for each firing that waits for another.
     pub fn arcs(&self) -> &[Arc] {
         &self.arcs
     }

@@ -1,10 +1,10 @@
-//! What a dataflow graph can do: its rates, whether it stops, how fast it is, what it needs
+//! Dataflow graphs: rates, deadlock, throughput, latency, buffers
 //!
 //! A [`Timed`] is a graph of `punctual_model` with the time of every firing. In order:
 //!
-//! * [`firings_per_iteration`]: how often each actor fires until the FIFOs hold again what they held at first, or
-//!   the circle whose rates contradict each other ([`Contradiction`]).
-//! * [`deadlock`]: one iteration without time; who waits for how many tokens when it does not end.
+//! * [`firings_per_iteration`]: how often each actor fires until the FIFOs are again as at first.
+//!   Or the circle whose rates contradict each other ([`Contradiction`]).
+//! * [`deadlock`]: one iteration without time; if it does not end, the tokens that actors wait for.
 //! * [`Firings`]: one node for each firing of an iteration. [`worst_circle`] finds the period by
 //!   Howard's policy iteration, and the circle that holds it. [`schedule`] gives a periodic
 //!   schedule, hence latencies.
@@ -12,8 +12,8 @@
 //!   shares neither nodes nor arithmetic with the other way.
 //! * [`front`]: which capacities buy which period.
 //!
-//! [`Tokens`] is the state of a graph without any clock: who may start, and the effect of a start
-//! and an end. An engine that executes graphs needs the same.
+//! [`Tokens`] is the state of a graph without any clock: the firing rules, and the effects of a
+//! start and an end. An engine that executes graphs needs the same.
 //!
 //! # Assumptions
 //! 1. An actor fires once at a time. A firing starts when all its tokens are there, and all space

@@ -1,11 +1,11 @@
-//! The state of a graph without a clock: who may start, and the effects of starts and ends
+//! The state of a graph without a clock: firing rules, and the effects of starts and ends
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::timed::{Link, Timed};
 
-/// Tokens and space of every FIFO, the phase of every actor, and who is firing.
+/// Tokens and space of every FIFO, the phase of every actor, and whether it is firing.
 #[derive(Clone, Debug)]
 pub struct Tokens<'a> {
     timed: &'a Timed,

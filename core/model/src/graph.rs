@@ -59,7 +59,7 @@ pub struct Actor {
     pub work: Option<WorkSource>,
 }
 
-/// What executes actors: a whole CPU, or the slots of a scheduler on it.
+/// The processor time of actors: a whole CPU, or the slots of a scheduler on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Tile {
     /// The CPU.
@@ -155,8 +155,8 @@ impl Graph {
         id
     }
 
-    /// Adds a FIFO without tokens and without limit, one token per firing on both sides. What
-    /// differs is set in what it returns.
+    /// Adds a FIFO without tokens and without limit, one token per firing on both sides. Set the
+    /// rest in the value that it returns.
     pub fn fifo(&mut self, name: impl Into<String>, from: ActorId, to: ActorId) -> &mut Fifo {
         let fifo = Fifo {
             name: name.into(),

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use punctual_linux::{Gaps, Mend, Probe, RunOptions, Status, Term, Terms};
 use punctual_model::{Ns, Span, readable};
 
-use crate::{input, platform_file, verdict_text};
+use crate::{input, platform_file, words};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::machine::{self, Fact};
@@ -158,7 +158,7 @@ impl Findings {
             "{}: CPU {} of this machine, {bad} of {} to look at\n\n",
             self.verdict,
             self.cpu,
-            verdict_text::count(self.probes.len(), "finding")
+            words::count(self.probes.len(), "finding")
         );
         for fact in &self.machine {
             let _ = writeln!(text, "  {:9} {}", fact.name, fact.value);

@@ -6,7 +6,8 @@ use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
 use punctual_model::{Span, System};
 
 use crate::verdict_json;
-use crate::verdict_text::{self, count, span};
+use crate::verdict_text;
+use crate::words::{count, span};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;

@@ -15,6 +15,7 @@ mod export;
 mod faults;
 mod flags;
 mod for_c;
+mod graphs;
 mod hyperperiod_text;
 mod input;
 mod logfile;
@@ -33,6 +34,7 @@ mod verdict_page;
 mod verdict_text;
 mod verify;
 mod what_if;
+mod words;
 mod workloads;
 
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use punctual_analysis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 use punctual_model::System;
 
-use crate::verdict_text::count;
+use crate::words::count;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;

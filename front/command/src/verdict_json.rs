@@ -5,6 +5,7 @@ use punctual_analysis::{
 };
 use punctual_model::{CpuId, Span, System, TaskId, readable};
 
+use crate::graphs;
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
 use punctual_terminal::output::JSON_FORMAT;
@@ -26,6 +27,7 @@ pub(crate) fn json(system: &System, verdict: &Verdict) -> Json {
             explanation: &jitter.explanation,
         }),
     }
+    .with("graphs", graphs::json(verdict))
 }
 
 fn of_task(system: &System, task: &TaskVerdict) -> Json {

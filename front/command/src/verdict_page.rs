@@ -8,7 +8,8 @@ use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
 use crate::changes::{Judged, words};
 use crate::verdict_json::{cpu_name, home};
-use crate::verdict_text::{self, percent, span};
+use crate::verdict_text::{self, percent};
+use crate::words::span;
 
 /// Most tasks, and most lines of anything else.
 const MAX_LINES: usize = 400;

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use punctual_analysis::{
-    CpuVerdict, QuickAnswer, Refusal, SchedulerVerdict, SliceVerdict, TaskVerdict, Verdict, Witness,
+    CpuVerdict, GraphVerdict, QuickAnswer, Refusal, SchedulerVerdict, SliceVerdict, TaskVerdict,
+    Verdict, Witness,
 };
 use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
+use crate::graphs;
 use crate::verdict_json::{self, cpu_name, home, task_name};
+use crate::words::{count, span};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::output::{self, styled};
 use punctual_terminal::table::Table;
@@ -43,20 +46,27 @@ pub(crate) fn headline(
     changes: &[&str],
     coloured: bool,
 ) -> String {
-    let size = format!(
-        "{} on {}",
-        count(system.tasks.len(), "task"),
-        count(system.cpus.len(), "CPU")
-    );
+    let tasks = count(system.tasks.len(), "task");
+    let parts = match (graphs::size(verdict), system.tasks.is_empty()) {
+        (None, _) => tasks,
+        (Some(graphs), true) => graphs,
+        (Some(graphs), false) => format!("{tasks} and {graphs}"),
+    };
+    let size = format!("{parts} on {}", count(system.cpus.len(), "CPU"));
     let refused = styled("refused", BAD, coloured);
     if !verdict.admitted {
         let reasons = count(verdict.refusals.len(), "reason");
         format!("{refused}: {size}, {reasons}")
     } else if changes.is_empty() {
-        let held = if system.requirements.is_empty() {
-            "every deadline holds"
-        } else {
-            "every deadline and requirement holds"
+        let required = |graph: &GraphVerdict| graph.every.or(graph.within).is_some();
+        let demanded = verdict.graphs.iter().any(required);
+        let held = match (system.tasks.is_empty(), demanded) {
+            _ if !system.requirements.is_empty() => "every deadline and requirement holds",
+            (false, false) => "every deadline holds",
+            (false, true) => "every deadline and requirement holds",
+            (true, true) => "every requirement holds",
+            (true, false) if verdict.graphs.is_empty() => "every deadline holds",
+            (true, false) => "every graph goes on for ever",
         };
         format!("{}: {size}, {held}", styled("admitted", GOOD, coloured))
     } else {
@@ -90,7 +100,9 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             let _ = writeln!(text, "slice of {by} for {to}: {what}, {reason}");
         }
     }
-    let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
+    if !verdict.tasks.is_empty() || verdict.graphs.is_empty() {
+        let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
+    }
     if !system.requirements.is_empty() {
         let _ = write!(
             text,
@@ -99,28 +111,18 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             requirements(system, verdict)
         );
     }
-    let _ = write!(text, "\n{}\n{}", heading("Why"), reasons(&verdict.tasks));
-    let _ = write!(
-        text,
-        "\n{}\n{}",
-        heading("Grounds"),
-        grounds(&verdict.tasks)
-    );
+    if !verdict.tasks.is_empty() || verdict.graphs.is_empty() {
+        let _ = write!(text, "\n{}\n{}", heading("Why"), reasons(&verdict.tasks));
+        let _ = write!(
+            text,
+            "\n{}\n{}",
+            heading("Grounds"),
+            grounds(&verdict.tasks)
+        );
+    }
+    text += &graphs::text(verdict, coloured);
     text.truncate(text.trim_end().len());
     text
-}
-
-/// `1 task`, `2 tasks`, `1,500 jobs`.
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    let mut digits = n.to_string();
-    let all = digits.len();
-    for place in (1..all).rev() {
-        if (all - place).is_multiple_of(3) {
-            digits.insert(place, ',');
-        }
-    }
-    format!("{digits} {noun}{plural}")
 }
 
 pub(crate) fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {
@@ -323,10 +325,6 @@ pub(crate) fn grounds(tasks: &[TaskVerdict]) -> String {
         let _ = writeln!(text, "  {whose}: {what}");
     }
     text
-}
-
-pub(crate) fn span(span: Option<Span<Ns>>) -> String {
-    span.map_or("-".into(), |span| readable(span.as_ns()).to_string())
 }
 
 /// Parts per million as a percentage, rounded up to a tenth.

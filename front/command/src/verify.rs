@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use punctual_certificate::{Certificate, Claims, Wrong};
 
-use crate::verdict_text::count;
+use crate::words::count;
 use crate::{certify, input};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::json::Json;

@@ -2,6 +2,7 @@
 
 mod change;
 mod delegate;
+mod graph;
 mod machine;
 mod parent;
 mod policy;
@@ -23,6 +24,7 @@ use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 use change::{Parts, lower_changes};
 use delegate::lower_delegations;
+use graph::{lower_graph_requirements, lower_graphs};
 pub(crate) use machine::lower_machine;
 use parent::Parents;
 use policy::lower_policy;
@@ -39,6 +41,20 @@ struct Names {
     tasks: BTreeMap<String, TaskId>,
 }
 
+impl Names {
+    fn new(cpus: &[Cpu], schedulers: &[Named], resources: &[Named], tasks: &[Named]) -> Names {
+        fn named(sections: &[Named]) -> impl Iterator<Item = &String> {
+            sections.iter().map(|section| &section.name)
+        }
+        Names {
+            cpus: number(cpus.iter().map(|cpu| &cpu.name), (0..=u16::MAX).map(CpuId)),
+            schedulers: number(named(schedulers), (0..=u16::MAX).map(SchedulerId)),
+            resources: number(named(resources), (0..=u16::MAX).map(ResourceId)),
+            tasks: number(named(tasks), (0..=u32::MAX).map(TaskId)),
+        }
+    }
+}
+
 /// The system that the file describes, and where each part of it stands. Parts with a mistake are
 /// replaced by harmless ones, so that the mistakes of the others can still be found.
 pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places) {
@@ -52,21 +68,12 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let scheduler_sections = file.take_named("scheduler");
     let task_sections = file.take_named("task");
     places.resources = file.take_named("resource");
-    let names = Names {
-        cpus: number(cpus.iter().map(|cpu| &cpu.name), (0..=u16::MAX).map(CpuId)),
-        schedulers: number(
-            scheduler_sections.iter().map(|section| &section.name),
-            (0..=u16::MAX).map(SchedulerId),
-        ),
-        resources: number(
-            places.resources.iter().map(|section| &section.name),
-            (0..=u16::MAX).map(ResourceId),
-        ),
-        tasks: number(
-            task_sections.iter().map(|section| &section.name),
-            (0..=u32::MAX).map(TaskId),
-        ),
-    };
+    let names = Names::new(
+        &cpus,
+        &scheduler_sections,
+        &places.resources,
+        &task_sections,
+    );
     let parents = Parents::new(&scheduler_sections, &places.cpus, &names, report);
     let (schedulers, scheduler_places): (Vec<Scheduler>, Vec<SchedulerPlaces>) =
         lower_schedulers(scheduler_sections, &parents, report)
@@ -82,7 +89,16 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let (mut schedulers, mut tasks) = (schedulers, tasks);
     lower_delegations(&mut schedulers, &mut tasks, &names, &mut places, report);
     let machine = lower_machine(&mut places);
-    let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
+    let required = file.take("require");
+    let requirements = lower_requirements(&required, &names, &mut places, report);
+    let mut graphs = lower_graphs(
+        file.take_named("graph"),
+        &names,
+        &schedulers,
+        &mut places,
+        report,
+    );
+    lower_graph_requirements(&required, &mut graphs, &mut places, report);
     let parts = Parts {
         names: &names,
         tasks: &tasks,
@@ -105,6 +121,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         requirements,
         run,
         changes,
+        graphs,
     };
     (system, places)
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use punctual_model::{Fault, SchedulerId, TaskId};
+use punctual_model::{Fault, GraphId, SchedulerId, TaskId};
 
 use crate::file::Named;
-use crate::record::Record;
+use crate::record::{Record, Value};
 
 /// The places of all parts, by the numbers that the model gives them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,6 +20,18 @@ pub(crate) struct Places {
     pub(crate) requirements: Vec<Range<usize>>,
     pub(crate) run: Record,
     pub(crate) changes: Vec<ChangePlaces>,
+    pub(crate) graphs: Vec<GraphPlaces>,
+}
+
+/// The places of one graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GraphPlaces {
+    pub(crate) section: Named,
+    /// Whether a mistake in it has been reported.
+    pub(crate) broken: bool,
+    /// The entries of `[require]` about it: throughput and latency.
+    pub(crate) throughput: Option<Range<usize>>,
+    pub(crate) latency: Option<Range<usize>>,
 }
 
 /// The places of one change.
@@ -59,6 +71,11 @@ impl Places {
     pub(crate) fn of(&self, fault: &Fault) -> Range<usize> {
         let scheduler = |id: &SchedulerId| Some(&self.schedulers.get(id.index())?.section);
         let task = |id: &TaskId| Some(&self.tasks.get(id.index())?.section);
+        let graph = |id: &GraphId| self.graphs.get(id.index());
+        let part = |id: &GraphId, list: &str, index: usize, key: &str| {
+            let section = graph(id).map(|places| &places.section);
+            part_of(section, list, index, key)
+        };
         match fault {
             Fault::System => value(&self.system, "cpus"),
             Fault::Scheduler(id, key) => named(scheduler(id), key),
@@ -87,6 +104,17 @@ impl Places {
             Fault::Change(index, key) => {
                 named(self.changes.get(*index).map(|places| &places.section), key)
             }
+            Fault::Graph(id, key) => {
+                let required = graph(id).and_then(|places| match *key {
+                    "throughput" => places.throughput.clone(),
+                    "latency" => places.latency.clone(),
+                    _ => None,
+                });
+                required.unwrap_or_else(|| named(graph(id).map(|places| &places.section), key))
+            }
+            Fault::Actor(id, actor, key) => part(id, "actors", actor.index(), key),
+            Fault::Fifo(id, fifo, key) => part(id, "fifos", *fifo, key),
+            Fault::Order(id, order) => part(id, "orders", *order, "firings"),
             Fault::ChangeStep(index, step) => {
                 let places = self.changes.get(*index);
                 let step = places.and_then(|places| places.steps.get(*step)).cloned();
@@ -112,6 +140,14 @@ impl Places {
             }
             Fault::Scheduler(id, _) => scheduler(id).is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
+            Fault::Graph(_, "name") => false,
+            Fault::Graph(id, _)
+            | Fault::Actor(id, ..)
+            | Fault::Fifo(id, ..)
+            | Fault::Order(id, _) => {
+                let places = self.graphs.get(id.index());
+                places.is_some_and(|places| places.broken)
+            }
             Fault::Change(..) | Fault::ChangeStep(..) => {
                 self.changes.iter().any(|places| places.broken)
             }
@@ -144,6 +180,15 @@ fn named(section: Option<&Named>, key: &str) -> Range<usize> {
         key => key,
     };
     value(&section.record, key)
+}
+
+/// The value of a key of an element of a list, or the element.
+fn part_of(section: Option<&Named>, list: &str, index: usize, key: &str) -> Range<usize> {
+    let node = section.and_then(|section| section.record.list(list).get(index));
+    match node.map(|node| &node.value) {
+        Some(Value::Record(record)) => value(record, key),
+        _ => element(section, list, index),
+    }
 }
 
 /// An element of a list, or the list.

@@ -145,6 +145,19 @@ fn read_node(
                 .map(|value| read_node(value, element, key, report));
             Some(Value::List(nodes.collect()))
         }
+        (Shape::Cycle(each), DeValue::Array(array)) if !array.is_empty() => {
+            let nodes = array
+                .iter()
+                .map(|value| read_node(value, each, key, report));
+            Some(Value::List(nodes.collect()))
+        }
+        // One value for all phases is a list of one.
+        (Shape::Cycle(each), one) if !matches!(one, DeValue::Array(_)) => {
+            return Node {
+                value: Value::List(vec![read_node(value, each, key, report)]),
+                range,
+            };
+        }
         (Shape::Table(keys), DeValue::Table(table)) => {
             let place = format!("`{}`", key.name);
             Some(Value::Record(read_record(

@@ -114,6 +114,12 @@ fn shape_schema(shape: &Shape) -> Value {
             json!({ "oneOf": forms.collect::<Vec<_>>() })
         }
         Shape::List(element) => json!({ "type": "array", "items": shape_schema(element) }),
+        Shape::Cycle(each) => json!({
+            "oneOf": [
+                shape_schema(each),
+                { "type": "array", "items": shape_schema(each) },
+            ],
+        }),
         Shape::Table(keys) => keys_schema(keys),
         Shape::Choice(forms) => {
             json!({ "oneOf": forms.iter().map(keys_schema).collect::<Vec<_>>() })

@@ -1,6 +1,7 @@
 //! The one table of sections and keys: the reader obeys it and the schema is made from it.
 
 mod change;
+mod graph;
 mod machine;
 mod policy;
 mod require;
@@ -11,6 +12,7 @@ mod task;
 use crate::shape::Shape::{CpuName, Duration, Integer, List};
 use crate::shape::{Keys, Shape, keys, text};
 use change::CHANGE;
+use graph::GRAPH;
 use machine::MACHINE;
 use policy::CPU;
 use require::REQUIRE;
@@ -67,6 +69,8 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "machine": MACHINE;
     /// One task. The order of the tasks in the file is the last tie-break between jobs.
     "task": TASK, named;
+    /// A streaming application: actors that fire when their tokens are there, and FIFOs between.
+    "graph": GRAPH, named;
     /// Requirements beyond the deadlines.
     "require": REQUIRE;
     /// A change of the running system: parts come, go, move and get other terms. All of a change

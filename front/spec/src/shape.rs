@@ -61,6 +61,8 @@ pub(crate) enum Shape {
     Word(&'static [Word]),
     /// Any number of values of one shape.
     List(&'static Shape),
+    /// One value for all phases, or a list with one for each.
+    Cycle(&'static Shape),
     /// A table.
     Table(&'static Keys),
     /// A table in exactly one of these forms, told by the first key of each.
@@ -179,6 +181,7 @@ impl Shape {
             Shape::CpuName => "the number of a host CPU or a name in quotes".into(),
             Shape::Word(words) => one_of(words.iter().map(|word| format!("\"{}\"", word.text))),
             Shape::List(_) => "a list in brackets".into(),
+            Shape::Cycle(each) => format!("{}, or a list of such", each.expectation()),
             Shape::Table(keys) => {
                 let names = keys.list.iter().map(|key| format!("{} = …", key.name));
                 format!("a table {{ {} }}", names.collect::<Vec<_>>().join(", "))

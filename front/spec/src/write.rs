@@ -5,6 +5,7 @@
 //! list of tables headers of its own, away from the key that a reader of the file looks for.
 
 mod change;
+mod graph;
 mod task;
 mod value;
 
@@ -15,6 +16,7 @@ use punctual_model::{
 
 use crate::platform::Platform;
 use change::{brings_priorities, write_change};
+use graph::write_graph;
 use task::write_task;
 use value::{Out, Table, Toml};
 
@@ -48,6 +50,9 @@ pub fn write(system: &System) -> String {
     }
     for task in &system.tasks {
         write_task(system, task, &mut out);
+    }
+    for graph in &system.graphs {
+        write_graph(system, graph, &mut out);
     }
     write_requirements(system, &mut out);
     for change in &system.changes {
@@ -230,13 +235,21 @@ fn write_requirements(system: &System, out: &mut Out) {
             }
         }
     }
-    if !system.requirements.is_empty() {
+    let (mut periods, mut latencies) = (Vec::new(), Vec::new());
+    for graph in &system.graphs {
+        let of_graph = || Table::new("graph", graph.name.as_str());
+        periods.extend(graph.every.map(|every| of_graph().and("every", every)));
+        latencies.extend(graph.within.map(|within| of_graph().and("within", within)));
+    }
+    if !(system.requirements.is_empty() && periods.is_empty() && latencies.is_empty()) {
         out.line("\n[require]");
     }
     for (key, all) in [
         ("response", responses),
         ("chain", chains),
         ("jitter", jitters),
+        ("throughput", periods),
+        ("latency", latencies),
     ] {
         out.given(key, Some(all).filter(|all| !all.is_empty()));
     }

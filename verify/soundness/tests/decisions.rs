@@ -175,6 +175,10 @@ fn of_examples() -> u64 {
     let mut digest = Digest::new();
     for path in files {
         let mut system = punctual_spec::load(&path).unwrap().system;
+        // Nothing executes graphs yet.
+        if !system.graphs.is_empty() {
+            continue;
+        }
         for task in &mut system.tasks {
             // What a function computes decides nothing: its cost is the declared one.
             if let Some(WorkSource::Function(_)) = task.work {

@@ -49,7 +49,7 @@ fn connect(graph: &mut Graph, (from, to): (ActorId, ActorId), cycles: &[u64], ra
     let initial = match random.below(3) {
         0 => random.below(4),
         1 => made.max(taken) + random.below(8),
-        _ if from == to || from > to => made * p,
+        _ if from >= to => made * p,
         _ => 0,
     };
     let name = format!("f{}", graph.fifos.len());
@@ -62,7 +62,7 @@ fn connect(graph: &mut Graph, (from, to): (ActorId, ActorId), cycles: &[u64], ra
     }
 }
 
-/// A circle through all actors with the tokens of more than one iteration: its period is a fraction.
+/// A circle through all actors, with tokens for several iterations: its period is a fraction.
 fn ring(graph: &mut Graph, ids: &[ActorId], cycles: &[u64], random: &mut Random) {
     let under_way = random.within(1, 3);
     for (&from, &to) in ids.iter().zip(ids.iter().cycle().skip(1)) {

@@ -52,7 +52,7 @@ fn states_and_circles_give_the_same_period() {
         );
     }
     assert!(
-        running > 2_000 && stopping > 300 && broken > 100,
+        running > 2_000 && stopping > 300 && broken > 50,
         "{running} {stopping} {broken}"
     );
 }
@@ -76,14 +76,14 @@ fn the_same_under_an_order_of_all_firings_on_one_tile() {
             "seed {seed}\n{graph:?}"
         );
         // One at a time: an iteration takes at least all its firings.
-        let all: u64 = (0..graph.actors.len())
-            .map(|a| {
-                times(&graph)[a]
-                    .iter()
-                    .cycle()
-                    .take(ordered.firings()[a] as usize)
-                    .sum::<u64>()
-            })
+        let iteration = |(times, &firings): (Vec<u64>, &u64)| {
+            let cycles = firings / times.len() as u64;
+            times.iter().sum::<u64>() * cycles
+        };
+        let all: u64 = times(&graph)
+            .into_iter()
+            .zip(ordered.firings())
+            .map(iteration)
             .sum();
         assert_eq!(by_circle, Fraction::whole(all), "seed {seed}");
     }

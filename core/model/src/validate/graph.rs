@@ -1,5 +1,4 @@
-//! Graphs: tiles that belong to one application, FIFOs with one writer and one reader, rates that
-//! move something.
+//! Graphs: tiles of one application, FIFOs of one writer and one reader, rates that move something.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -275,7 +274,7 @@ fn supply_problem(system: &System, tile: Tile) -> Option<(String, &'static str)>
     }
     // A circle of schedulers has been reported; it ends here by the number of steps.
     for _ in 0..system.schedulers.len() {
-        let Some(id) = at else { return None };
+        let id = at?;
         let scheduler = system.schedulers.get(id.index());
         let Some(scheduler) = scheduler else {
             let message = format!("an actor on scheduler number {}, which is not there", id.0);

@@ -190,7 +190,7 @@ fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
     }
 }
 
-fn lower_work(record: &Record) -> WorkSource {
+pub(super) fn lower_work(record: &Record) -> WorkSource {
     let text = |key| record.text(key).unwrap_or("").to_string();
     if let Some(work) = record.work("burn") {
         WorkSource::Burn(work)

@@ -115,7 +115,7 @@ static ARRIVALS: [Keys; 4] = [
     },
 ];
 
-static WORK: [Keys; 4] = [
+pub(super) static WORK: [Keys; 4] = [
     keys! {
         /// Burns this much executed processor time.
         "burn": Duration, "1ms", needed;

@@ -138,7 +138,7 @@ fn write_job(system: &System, task: &Task, out: &mut Out) {
     }
 }
 
-fn work(source: &WorkSource) -> Table {
+pub(super) fn work(source: &WorkSource) -> Table {
     match source {
         WorkSource::Burn(amount) => Table::new("burn", amount),
         WorkSource::Call { symbol, library } => Table::new("call", symbol).and("library", library),

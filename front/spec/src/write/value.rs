@@ -75,6 +75,12 @@ impl Table {
         Table(Vec::new()).and(key, value)
     }
 
+    /// A value that is written already.
+    pub(super) fn raw(mut self, key: &str, value: &str) -> Table {
+        self.0.push(format!("{key} = {value}"));
+        self
+    }
+
     pub(super) fn and(mut self, key: &str, value: impl Toml) -> Table {
         self.0.push(format!("{key} = {}", value.toml()));
         self

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Compares the rendering of all mistakes of `mistakes/NAME.toml` with `mistakes/NAME.txt`, and
 /// checks what holds for every diagnostic.
-fn check(name: &str) {
+pub(crate) fn check(name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
     let file = format!("{name}.toml");
     let text = std::fs::read_to_string(folder.join(&file)).expect("the file");

@@ -1,9 +1,10 @@
 //! Valid files: every key arrives in the model, with its default when it is absent.
 
 use punctual_model::{
-    Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, Ns, OnOverrun,
-    PolicyKind, Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server,
-    ServerKind, Share, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work, WorkSource,
+    ActorId, Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, Ns, OnOverrun,
+    Place, PolicyKind, Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server,
+    ServerKind, Share, Slot, Span, Supply, System, Task, TaskId, Tile, Trust, Use, Work,
+    WorkSource,
 };
 
 fn load(name: &str) -> System {
@@ -378,5 +379,50 @@ fn responses_chains_and_jitters_arrive() {
                 within: Span::ZERO
             },
         ]
+    );
+}
+
+#[test]
+fn every_key_of_a_graph_arrives() {
+    let system = load("graphs");
+    let graph = &system.graphs[0];
+    assert_eq!((graph.name.as_str(), graph.actors.len()), ("decoder", 3));
+    let slots = Tile {
+        cpu: CpuId(0),
+        scheduler: Some(SchedulerId(0)),
+    };
+    let read = &graph.actors[0];
+    assert_eq!((read.name.as_str(), read.tile), ("read", slots));
+    assert_eq!(read.wcet, [Work::from_ms(1), Work::from_ms(2)]);
+    assert_eq!(read.work, Some(WorkSource::Burn(Work::from_us(500))));
+    assert_eq!(graph.actors[1].tile, Tile::cpu(CpuId(1)));
+    let samples = &graph.fifos[0];
+    assert_eq!((samples.from, samples.to), (ActorId(0), ActorId(1)));
+    assert_eq!(
+        (&samples.produce[..], &samples.consume[..]),
+        (&[1, 3][..], &[2][..])
+    );
+    assert_eq!(
+        (samples.initial, samples.capacity, samples.token_size),
+        (0, Some(8), 64)
+    );
+    assert_eq!(samples.place, Place::Producer);
+    let frames = &graph.fifos[1];
+    assert_eq!((&frames.produce[..], frames.capacity), (&[1][..], None));
+    assert_eq!(frames.place, Place::Memory);
+    let state = &graph.fifos[2];
+    assert_eq!(
+        (state.from, state.to, state.initial),
+        (ActorId(1), ActorId(1), 1)
+    );
+    assert_eq!(state.place, Place::Consumer);
+    let order = &graph.orders[0];
+    assert_eq!(order.tile, Tile::cpu(CpuId(1)));
+    assert_eq!(order.firings, [1, 2, 1, 2].map(ActorId));
+    assert_eq!(graph.every, Some(Span::from_ms(40)));
+    assert_eq!(graph.within, Some(Span::from_ms(80)));
+    assert_eq!(
+        (system.graphs[1].every, system.graphs[1].within),
+        (None, None)
     );
 }

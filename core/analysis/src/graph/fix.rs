@@ -1,0 +1,178 @@
+//! The smallest fix of a graph: a capacity, or else the length of a slot
+//!
+//! More space never delays anybody, and neither does more of a frame: bisection finds the border.
+//!
+//! # Assumptions
+//! 1. Those of the graphs.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_dataflow::{Fraction, Link};
+use punctual_model::{Graph, GraphId, SchedulerId, Supply, System};
+
+use super::evaluate::{Outcome, evaluate};
+use super::explain;
+use crate::error::Checked;
+use crate::lookup::slot_room;
+use crate::units::border;
+use crate::verdict::GraphFix;
+
+/// Whether a graph goes on and keeps what is required of it, on the tiles of `system`.
+pub(super) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
+    let Outcome::Runs(runs) = evaluate(system, graph)? else {
+        return Ok(false);
+    };
+    let every = graph.every.map(|every| Fraction::whole(every.as_ns()));
+    let within = graph.within.map(|within| within.as_ns());
+    Ok(every.is_none_or(|every| runs.circle.period <= every)
+        && within.is_none_or(|within| runs.latency <= within))
+}
+
+/// The fix in words.
+pub(super) fn words(fix: &GraphFix) -> String {
+    format!("{} = {} instead of {}", fix.parameter, fix.to, fix.from)
+}
+
+/// The capacity that grows by the fewest bytes, or else the slot that grows least. O(candidates ·
+/// log · cost of a worst circle).
+pub(super) fn smallest(system: &System, id: GraphId) -> Checked<Option<GraphFix>> {
+    let Some(graph) = system.graphs.get(id.index()) else {
+        return Ok(None);
+    };
+    let mut best: Option<(u64, GraphFix)> = None;
+    for fifo in candidates(system, graph)? {
+        if let Some((grown, fix)) = capacity(system, graph, fifo)?
+            && best.as_ref().is_none_or(|(least, _)| grown < *least)
+        {
+            best = Some((grown, fix));
+        }
+    }
+    if best.is_none() {
+        for (scheduler, place) in slots(system, graph) {
+            if let Some((grown, fix)) = slot(system, graph, scheduler, place)?
+                && best.as_ref().is_none_or(|(least, _)| grown < *least)
+            {
+                best = Some((grown, fix));
+            }
+        }
+    }
+    Ok(best.map(|(_, fix)| fix))
+}
+
+/// FIFOs whose capacity may matter: those that hold the graph up, or all when it is late at first.
+fn candidates(system: &System, graph: &Graph) -> Checked<Vec<usize>> {
+    let found = match evaluate(system, graph)? {
+        Outcome::Stops { deadlock, .. } => deadlock.full,
+        Outcome::Runs(runs)
+            if graph
+                .every
+                .is_some_and(|every| runs.circle.period > Fraction::whole(every.as_ns())) =>
+        {
+            let links = runs.circle.arcs.iter().filter_map(|arc| match arc.link {
+                Link::Space(fifo) => Some(fifo),
+                _ => None,
+            });
+            let mut fifos: Vec<usize> = links.collect();
+            fifos.sort_unstable();
+            fifos.dedup();
+            fifos
+        }
+        Outcome::Runs(_) => (0..graph.fifos.len())
+            .filter(|&f| graph.fifos[f].capacity.is_some())
+            .collect(),
+        Outcome::Contradicts(_) | Outcome::OutOfOrder { .. } | Outcome::Starves => Vec::new(),
+    };
+    Ok(found)
+}
+
+fn capacity(system: &System, graph: &Graph, fifo: usize) -> Checked<Option<(u64, GraphFix)>> {
+    let mut changed = graph.clone();
+    let mut holds_with = |capacity: Option<u32>| {
+        changed.fifos[fifo].capacity = capacity;
+        holds(system, &changed)
+    };
+    let Some(now) = graph.fifos[fifo].capacity else {
+        return Ok(None);
+    };
+    if !holds_with(None)? {
+        return Ok(None);
+    }
+    let mut enough = now.max(1);
+    while !holds_with(Some(enough))? {
+        match enough.checked_mul(2) {
+            Some(more) => enough = more,
+            None => return Ok(None),
+        }
+    }
+    let refused = |wide: u64| u32::try_from(wide).unwrap_or(u32::MAX);
+    let least = border(u64::from(now), u64::from(enough), |middle| {
+        holds_with(Some(refused(middle)))
+    })?;
+    let size = u64::from(graph.fifos[fifo].token_size.max(1));
+    Ok(Some((
+        (least - u64::from(now)).saturating_mul(size),
+        GraphFix {
+            parameter: format!("graph.{}.fifos[{fifo}].capacity", graph.name),
+            from: now.to_string(),
+            to: least.to_string(),
+        },
+    )))
+}
+
+/// The slots of the tiles of a graph.
+fn slots(system: &System, graph: &Graph) -> Vec<(SchedulerId, usize)> {
+    let mut found = Vec::new();
+    for id in graph.actors.iter().filter_map(|actor| actor.tile.scheduler) {
+        let scheduler = system.schedulers.get(id.index());
+        if let Some(Supply::Slots(slots)) = scheduler.map(|s| &s.supply) {
+            found.extend((0..slots.len()).map(|place| (id, place)));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn slot(
+    system: &System,
+    graph: &Graph,
+    id: SchedulerId,
+    place: usize,
+) -> Checked<Option<(u64, GraphFix)>> {
+    let mut changed = system.clone();
+    let Some(scheduler) = system.schedulers.get(id.index()) else {
+        return Ok(None);
+    };
+    let Supply::Slots(slots) = &scheduler.supply else {
+        return Ok(None);
+    };
+    let now = slots[place];
+    let room = slot_room(system, (scheduler.cpu, scheduler.parent), now);
+    let Some(room) = room.filter(|room| *room > now.length) else {
+        return Ok(None);
+    };
+    let mut holds_with = |length| {
+        if let Some(Supply::Slots(slots)) = changed
+            .schedulers
+            .get_mut(id.index())
+            .map(|s| &mut s.supply)
+        {
+            slots[place].length = length;
+        }
+        holds(&changed, graph)
+    };
+    if !holds_with(room)? {
+        return Ok(None);
+    }
+    let least = border(now.length, room, holds_with)?;
+    Ok(Some((
+        least.saturating_sub(now.length).as_ns(),
+        GraphFix {
+            parameter: format!("scheduler.{}.slots[{place}].length", scheduler.name),
+            from: explain::span_text(now.length),
+            to: explain::span_text(least),
+        },
+    )))
+}

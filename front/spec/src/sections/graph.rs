@@ -1,0 +1,61 @@
+//! The keys of a graph: its actors, its FIFOs, and the orders of their firings.
+
+use super::task::WORK;
+use super::{COUNT, U32};
+use crate::shape::Shape::{Choice, Cycle, Duration, List, Table, Text};
+use crate::shape::{Keys, keys, words};
+
+pub(super) static GRAPH: Keys = keys! {
+    /// Its actors. An actor fires once at a time.
+    "actors": List(&Table(&ACTOR)), [{ name = "read", on = "cpu.0", wcet = "2ms" }], needed;
+    /// Its FIFOs.
+    "fifos": List(&Table(&FIFO)), [{ name = "samples", from = "read", to = "filter" }];
+    /// Tiles whose actors fire in a fixed order; on every other tile they fire by turns.
+    "orders": List(&Table(&ORDER)), [{ on = "cpu.0", firings = ["read", "filter"] }];
+};
+
+static ACTOR: Keys = keys! {
+    /// Its name.
+    "name": Text, "read", needed;
+    /// Its tile: the CPU "cpu.NAME", or "scheduler.NAME" with slots. Nothing else executes there.
+    "on": Text, "cpu.0", needed;
+    /// Longest execution of a firing; a list has one for each phase.
+    "wcet": Cycle(&Duration), "2ms", needed;
+    /// The work of a firing; its wcet when absent.
+    "work": Choice(&WORK), { burn = "1ms" };
+};
+
+static FIFO: Keys = keys! {
+    /// Its name.
+    "name": Text, "samples", needed;
+    /// The actor that writes it.
+    "from": Text, "read", needed;
+    /// The actor that reads it; the writer itself for what it keeps between its firings.
+    "to": Text, "filter", needed;
+    /// Tokens that a firing of the writer adds; 1 when absent, a list has one for each phase.
+    "produce": Cycle(&U32), 1;
+    /// Tokens that a firing of the reader removes, in the same way.
+    "consume": Cycle(&U32), 1;
+    /// Tokens that are in it before anything fires; 0 when absent.
+    "initial": U32, 0;
+    /// Most tokens that it holds; no limit when absent.
+    "capacity": COUNT, 8;
+    /// Bytes of a token; 0 when absent.
+    "token-size": U32, 64;
+    /// The memory that holds its tokens; "consumer" when absent.
+    "place": words! {
+        /// that of the tile of its writer
+        "producer";
+        /// that of the tile of its reader
+        "consumer";
+        /// that of a memory tile, which executes nobody
+        "memory";
+    }, "consumer";
+};
+
+static ORDER: Keys = keys! {
+    /// The tile.
+    "on": Text, "cpu.0", needed;
+    /// The firings of one iteration on it, in the order in which they begin.
+    "firings": List(&Text), ["read", "filter"], needed;
+};

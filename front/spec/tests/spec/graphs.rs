@@ -1,0 +1,63 @@
+//! Every mistake of a graph has a file, as in `mistakes`.
+
+use crate::mistakes::check;
+
+#[test]
+fn fifo_between_graphs() {
+    check("fifo-between-graphs");
+}
+
+#[test]
+fn fifo_with_two_producers() {
+    check("fifo-with-two-producers");
+}
+
+#[test]
+fn actor_on_no_tile() {
+    check("actor-on-no-tile");
+}
+
+#[test]
+fn actor_that_is_not_there() {
+    check("actor-that-is-not-there");
+}
+
+#[test]
+fn cycle_of_nothing() {
+    check("cycle-of-nothing");
+}
+
+#[test]
+fn phases_that_do_not_fit() {
+    check("phases-that-do-not-fit");
+}
+
+#[test]
+fn tile_of_two_graphs() {
+    check("tile-of-two-graphs");
+}
+
+#[test]
+fn tile_without_slots() {
+    check("tile-without-slots");
+}
+
+#[test]
+fn tile_with_a_task() {
+    check("tile-with-a-task");
+}
+
+#[test]
+fn graph_in_two_parts() {
+    check("graph-in-two-parts");
+}
+
+#[test]
+fn order_that_is_none() {
+    check("order-that-is-none");
+}
+
+#[test]
+fn required_of_graphs() {
+    check("required-of-graphs");
+}
