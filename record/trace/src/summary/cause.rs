@@ -310,6 +310,17 @@ impl<'a> Inquiry<'a> {
         }
     }
 
+    /// Whether `job` is late by no more than what was taken between its arrival and its end while
+    /// it was ready: laid out without those gaps, and nothing else changed, it is on time.
+    pub(super) fn late_by_gaps_alone(&self, job: &JobRecord) -> bool {
+        let (from, to) = (job.arrival, self.over(job));
+        let taken = self.behavior.missing_during(from, to, MissingCause::Stolen);
+        let ready = taken
+            .ticks()
+            .saturating_sub(self.waits(job, from, to).not_ready());
+        job.outcome != Some(Outcome::Short) && ready >= self.needed(job)
+    }
+
     /// What a reservation got beyond its slice, because the entry that ends it came late.
     fn late_end(&self, job: &JobRecord) -> u64 {
         match self.class(job) {

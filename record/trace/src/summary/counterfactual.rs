@@ -6,7 +6,9 @@
 //! but the run does. It is played in virtual time by a part above this one (`punctual::judge`).
 //!
 //! Virtual time has no late timers, and schedulers decide in no time there. So the run is played
-//! with the missing time, too: a deadline that is kept even there was broken by something else.
+//! with the missing time, too: a deadline that is kept even there was broken by something else. A
+//! job that such a delay moved into a gap is the exception: it is done before the gap there. Its
+//! own record tells: without the gaps in which it was ready it is on time.
 
 use std::collections::BTreeMap;
 
@@ -126,19 +128,19 @@ impl<'a> Jobs<'a> {
 }
 
 impl Fates<'_> {
-    /// The fate of a job that missed in the record.
-    pub(super) fn of(&self, job: &JobRecord) -> Fate {
+    /// The fate of a job that missed in the record, of which `inquiry` is.
+    pub(super) fn of(&self, inquiry: &Inquiry<'_>, job: &JobRecord) -> Fate {
         let (Some(with), Some(without)) = (self.with.find(job), self.without.find(job)) else {
             return Fate::Unknown;
         };
         if self.without.misses(without) {
-            let inquiry = &self.without.inquiry;
+            let without_gaps = &self.without.inquiry;
             return Fate::Late {
-                by: inquiry.needed(without),
-                cause: inquiry.cause(without, &inquiry.all_delays(without)),
+                by: without_gaps.needed(without),
+                cause: without_gaps.cause(without, &without_gaps.all_delays(without)),
             };
         }
-        if !self.with.misses(with) {
+        if !self.with.misses(with) && !inquiry.late_by_gaps_alone(job) {
             return Fate::NotByMissingTime;
         }
         without.ended.map_or(Fate::Unknown, |ended| Fate::OnTime {

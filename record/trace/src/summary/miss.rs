@@ -42,7 +42,7 @@ impl Misses {
     }
 
     fn add(&mut self, inquiry: &Inquiry<'_>, job: &JobRecord, fates: Option<&Fates<'_>>) {
-        let fate = fates.map(|fates| fates.of(job));
+        let fate = fates.map(|fates| fates.of(inquiry, job));
         if matches!(fate, Some(Fate::OnTime { .. })) {
             let task = inquiry.log.task_of(inquiry.cpu, job.thread);
             if let Some(excused) = task.and_then(|task| self.excused.get_mut(task.index())) {

@@ -394,6 +394,31 @@ fn what_is_late_by_itself_is_not_excused_by_a_microsecond() {
 }
 
 #[test]
+fn a_job_that_a_late_timer_moves_into_a_gap_is_excused() {
+    let mut system = two_tasks();
+    system.tasks.truncate(1);
+    system.tasks[0].class = Class::Periodic {
+        period: Span::from_ms(10),
+        wcet: Work::from_us(100),
+        relative_deadline: Span::from_ms(5),
+    };
+    // Played again, with its gaps, a job is done before a gap that begins just behind its arrival.
+    let late_timer = Span::from_us(1_500);
+    let faults = |missing| Faults {
+        late_timer,
+        missing,
+        ..Faults::default()
+    };
+    let alone = report(&system, 4_000, faults(Vec::new()));
+    assert_eq!(alone.verdict, RunVerdict::Met, "{alone}");
+    let run = report(&system, 4_000, faults(missing(8_000, 33).missing));
+    let late = &run.tasks[0];
+    assert!(late.misses > 10, "{run}");
+    assert_eq!(late.excused, late.misses, "{run}");
+    assert_eq!(run.verdict, RunVerdict::Excused, "{run}");
+}
+
+#[test]
 fn an_effect_that_never_arrives_breaks_its_chain() {
     let mut system = required();
     system.requirements.truncate(3);
