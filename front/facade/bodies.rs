@@ -72,7 +72,7 @@ fn burner(steps: Vec<(Work, Event)>) -> Body {
 /// Plays steps up to the completion, or up to the end of the section that they are in.
 fn play(mut steps: &[(Work, Event)]) {
     while let Some(((work, event), rest)) = steps.split_first() {
-        job::burn_ns(work.ticks());
+        job::burn_alone_ns(work.ticks());
         steps = rest;
         match *event {
             Event::Block { until: Some(until) } => job::sleep_ns(until.ticks()),

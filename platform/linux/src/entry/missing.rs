@@ -7,7 +7,7 @@
 //!   takes its interrupts at once ([`note_hole`]). A hole that is over when the next timer is due
 //!   is not seen, of another only what lies behind the timer; so a run may ask for timers more
 //!   often;
-//! * entries of the scheduler that take much longer than an entry does;
+//! * entries of the scheduler, and calls that set its timer, that take much longer than they do;
 //! * the kernel's account of this thread's processor time, which tells other threads and SIGSTOP,
 //!   but not a hypervisor. To read it is a system call, so it is read when the thread has been away
 //!   ([`SwitchWatch`]), or when an interval is long where the kernel does not tell that.

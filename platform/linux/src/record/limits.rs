@@ -23,7 +23,7 @@ pub(crate) const LATE_LIMIT_NS: u64 = 50_000;
 const ENTRY_LIMIT_NS: u64 = if cfg!(debug_assertions) {
     1_000_000
 } else {
-    100_000
+    50_000
 };
 
 /// What is due within this may be due before its entry is over: only then is the clock read again.

@@ -360,6 +360,11 @@ impl PerCpu {
             self.early.exactly(due)
         };
         self.timer.arm(self.clock().ns(at.since(now).ticks()));
+        // A virtual machine leaves its processor in this call, and may be long in coming back.
+        let took = self.clock().now().since(now).ticks();
+        if took > self.limits.late {
+            self.note_missing(took);
+        }
         self.count(|c| c.timer_settings += 1);
     }
 

@@ -319,6 +319,32 @@ fn work_that_begins_after_a_hole_is_executed_once() {
     assert!(beyond < taken / 2, "{taken} ns taken, charged {charged:?}");
 }
 
+/// A hypervisor leaves no trace but the clock's: here the body passes the time that it takes.
+#[test]
+fn a_body_that_burns_alone_is_not_charged_for_what_passes_before_it_looks() {
+    const WORK_NS: u64 = 1_000_000;
+    const HOLE: Duration = Duration::from_millis(3);
+    let _alone = alone();
+    let charged = |burn: fn(u64)| {
+        let options = until_stopped();
+        let stop = Arc::clone(&options.stop);
+        let body = periodic("body", 1, 50_000, 40_000, move |info| {
+            let begun = Instant::now();
+            while begun.elapsed() < HOLE {}
+            burn(WORK_NS);
+            stop.store(info.index >= 5, Ordering::Relaxed);
+        });
+        let log = Log::with_room(100_000);
+        let outcome = run(vec![input(vec![body], 10_000, log)], &options);
+        let jobs = jobs(&outcome.expect("a run"));
+        jobs.iter().map(|job| job.charged_ns).min().expect("jobs")
+    };
+    let (alone, with_more) = (charged(job::burn_alone_ns), charged(job::burn_ns));
+    eprintln!("{alone} ns alone, {with_more} ns with more");
+    assert!((WORK_NS..3 * WORK_NS).contains(&alone), "{alone} ns");
+    assert!(with_more >= 4 * WORK_NS, "{with_more} ns");
+}
+
 /// A run relies on that. The machine below may stand still, too, but hardly twice.
 #[test]
 fn the_kernel_takes_nothing_at_once_from_a_cpu_that_sleeps_a_sixteenth() {
