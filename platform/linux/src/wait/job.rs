@@ -190,9 +190,9 @@ pub fn burn_ns(ns: u64) {
     }
 }
 
-/// [`burn_ns`] for a body that does nothing else between scheduling points: what has passed since
-/// the scheduler let it go on, without a look at the clock, is a hole, and so is what passes from
-/// the end of the loop to the body's next request.
+/// [`burn_ns`] for a body that does nothing else between scheduling points. The time since the
+/// scheduler let it go on, without a look at the clock, is a hole then. So is the time from the
+/// end of the loop to the body's next request.
 pub fn burn_alone_ns(ns: u64) {
     let Some(light) = current_light() else {
         return burn_ns(ns);
