@@ -5,22 +5,24 @@
 //! No job may be late, and none may take longer than was promised for the whole run.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod draw;
+
+pub(crate) use draw::named;
+
 use std::collections::BTreeMap;
 
 use punctual_analysis::{Transition, When, admit_changes, admit_transition};
 use punctual_generate::Dice;
 use punctual_kern::{Decision, Plan, Sink, TraceEvent};
 use punctual_model::{
-    Arrivals, Change, Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Scheduler,
-    SchedulerId, Server, ServerKind, Span, Stage, Step, Supply, System, Task, TaskId, Terms, Trust,
-    Work,
+    Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, SchedulerId, Span, Stage, Step, System,
+    Task, TaskId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Options};
 use punctual_tables::{Carry, Tables};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
-const FP: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 pub(crate) const LENGTH: Span<Ns> = Span::from_ns(900);
 
 /// The longest responses by thread, and the first thing that went wrong.
@@ -62,200 +64,6 @@ impl Sink for Watch {
         use punctual_kern::Event::{Change, Manage};
         self.carried += u64::from(matches!(entry.event, Change { .. } | Manage { .. }));
     }
-}
-
-fn task(dice: &mut Dice, name: String, share: u64) -> Task {
-    let period = [5, 6, 8, 10, 12, 15, 20, 30][dice.index(8)];
-    let wcet = 1 + dice.below((period / share).max(1)).min(period / 2);
-    let deadline = if dice.one_in(2) {
-        period
-    } else {
-        wcet + dice.below(period - wcet + 1)
-    };
-    let (wcet, deadline) = (Work::from_ns(wcet), Span::from_ns(deadline));
-    let period = Span::from_ns(period);
-    let class = if dice.one_in(3) {
-        Class::Sporadic {
-            min_separation: period,
-            wcet,
-            relative_deadline: deadline,
-        }
-    } else {
-        Class::Periodic {
-            period,
-            wcet,
-            relative_deadline: deadline,
-        }
-    };
-    let mut task = Task::new(name, CpuId(0), class);
-    task.priority = Priority::new(1 + dice.small(4));
-    task.arrivals = Arrivals::Every(period);
-    task
-}
-
-fn server(dice: &mut Dice) -> Server<Ns> {
-    let period = 6 + dice.below(15);
-    Server {
-        kind: ServerKind::ALL[dice.index(5)],
-        budget: Work::from_ns(1 + dice.below(2 * period / 3)),
-        period: Span::from_ns(period),
-    }
-}
-
-fn scheduler(dice: &mut Dice, index: u16, below: Option<SchedulerId>) -> Scheduler {
-    Scheduler {
-        name: format!("s{index}"),
-        cpu: CpuId(0),
-        parent: below,
-        policy: if dice.one_in(2) { EDF } else { FP },
-        priority: Priority::new(1 + dice.small(4)),
-        supply: Supply::Server(server(dice)),
-        trust: Trust::Inline,
-        quota: None,
-        receiver: None,
-        fallback: None,
-        code: None,
-    }
-}
-
-fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
-    let timeslice = Span::from_ns(1 + dice.below(4));
-    match dice.below(6) {
-        0 | 1 => EDF,
-        2 | 3 => FP,
-        4 => PolicyKind::FixedPriority { preemptive: false },
-        _ if dice.one_in(2) => PolicyKind::Fifo,
-        _ => PolicyKind::RoundRobin { timeslice },
-    }
-}
-
-fn step(dice: &mut Dice, system: &System, stage: &Stage<'_>) -> Option<Step> {
-    let id = TaskId(dice.small(system.tasks.len() as u64));
-    let node =
-        SchedulerId(u16::try_from(dice.below(system.schedulers.len().max(1) as u64)).unwrap());
-    let node = system.schedulers.get(node.index()).map(|_| node);
-    Some(match (dice.below(9), stage.task(id)) {
-        (0..5, None) => Step::Start(id),
-        (0, Some(_)) => Step::Stop(id),
-        (1..3, Some(now)) => {
-            let other = task(dice, String::new(), system.tasks.len() as u64);
-            if dice.one_in(2) {
-                // Something that one constraint covers.
-                let budget = now.class.budget()?.as_ns();
-                let budget = Some(Work::from_ns(1 + dice.below(budget)));
-                let terms = Terms {
-                    budget,
-                    ..Terms::default()
-                };
-                return Some(Step::Constrain(id, terms));
-            }
-            Step::Constrain(
-                id,
-                Terms {
-                    separation: other.class.min_separation(),
-                    budget: other.class.budget(),
-                    relative_deadline: other.class.relative_deadline(),
-                    priority: None,
-                },
-            )
-        }
-        (3..5, Some(_)) => Step::Move(id, node.filter(|_| dice.one_in(2))),
-        (5, _) => Step::Supply(node?, server(dice)),
-        (8, _) if dice.one_in(2) => Step::ReorderCpu(CpuId(0), policy(dice)),
-        (8, _) => Step::Reorder(node?, policy(dice)),
-        _ => match stage.scheduler(node?) {
-            None => Step::Join(node?),
-            Some(_) => Step::Leave(node?),
-        },
-    })
-}
-
-/// A system with changes that make sense; `None`: not this time.
-fn draw(dice: &mut Dice) -> Option<System> {
-    let cpu = Cpu {
-        name: "0".into(),
-        host: None,
-        policy: if dice.one_in(2) { EDF } else { FP },
-    };
-    let mut system = System {
-        cpus: vec![cpu],
-        ..System::default()
-    };
-    for index in 0..u16::try_from(dice.below(3)).unwrap() {
-        let below = (index > 0 && dice.one_in(3)).then_some(SchedulerId(0));
-        system.schedulers.push(scheduler(dice, index, below));
-    }
-    let count = 2 + dice.below(4);
-    // All in the care of one scheduler that has most of the time: what changes stays inside.
-    let inside = dice.one_in(3);
-    if let (true, Some(scheduler)) = (inside, system.schedulers.first_mut()) {
-        scheduler.supply = Supply::Server(Server {
-            kind: ServerKind::ALL[dice.index(5)],
-            budget: Work::from_ns(4),
-            period: Span::from_ns(5),
-        });
-        system.schedulers.truncate(1);
-    }
-    for index in 0..count {
-        let mut task = task(dice, format!("t{index}"), count);
-        if !system.schedulers.is_empty() && (inside || dice.one_in(2)) {
-            let home = match inside {
-                true => 0,
-                false => dice.below(system.schedulers.len() as u64),
-            };
-            task.scheduler = Some(SchedulerId(u16::try_from(home).unwrap()));
-        }
-        system.tasks.push(task);
-    }
-    // Some of it comes with the first change.
-    let mut late = Vec::new();
-    for id in (0..).map(SchedulerId).take(system.schedulers.len()) {
-        let parent = system.schedulers[id.index()].parent;
-        if dice.one_in(3) || parent.is_some_and(|p| late.contains(&Step::Join(p))) {
-            late.push(Step::Join(id));
-        }
-    }
-    for (id, task) in (0..).map(TaskId).zip(&system.tasks) {
-        let homeless = task
-            .scheduler
-            .is_some_and(|s| late.contains(&Step::Join(s)));
-        if homeless || dice.one_in(4) {
-            late.push(Step::Start(id));
-        }
-    }
-    let mut at = 10 + dice.below(60);
-    if !late.is_empty() {
-        system.changes.push(named(0, at, late));
-    }
-    for _ in 0..1 + dice.below(5) {
-        let most = if dice.one_in(2) { 10 } else { 120 };
-        at += 1 + dice.below(most);
-        let stage = last_stage(&system)?;
-        let wanted = 1 + dice.below(2);
-        let steps = (0..wanted).filter_map(|_| step(dice, &system, &stage));
-        let change = named(system.changes.len(), at, steps.collect());
-        system.changes.push(change);
-        if system.validate().is_err() {
-            let _ = system.changes.pop();
-        }
-    }
-    (!system.changes.is_empty() && system.validate().is_ok()).then_some(system)
-}
-
-pub(crate) fn named(index: usize, at: u64, steps: Vec<Step>) -> Change {
-    Change {
-        name: format!("c{index}"),
-        at: Instant::from_ns(at),
-        steps,
-    }
-}
-
-fn last_stage(system: &System) -> Option<Stage<'_>> {
-    let mut stage = Stage::at_start(system);
-    for change in &system.changes {
-        stage.apply(change).ok()?;
-    }
-    Some(stage)
 }
 
 fn carry(system: &System, transition: &Transition) -> Carry {
@@ -315,7 +123,7 @@ fn promised(system: &System, transitions: &[Transition], task: &Task) -> Option<
 fn admitted(seed: u64, draws: u64) -> impl Iterator<Item = (u64, System, Vec<Transition>)> {
     (0..draws).filter_map(move |draw_number| {
         let mut dice = Dice::new(seed + draw_number);
-        let system = draw(&mut dice)?;
+        let system = draw::draw(&mut dice)?;
         let start = punctual::at_start(&system);
         if !punctual::admit(&start).ok()?.admitted {
             return None;
@@ -325,9 +133,32 @@ fn admitted(seed: u64, draws: u64) -> impl Iterator<Item = (u64, System, Vec<Tra
     })
 }
 
+/// Counts the slices that come and go.
+fn count_slices(
+    system: &System,
+    transitions: &[Transition],
+    tried: &mut BTreeMap<&'static str, u64>,
+) {
+    let is_slice = |id: SchedulerId| system.schedulers[id.index()].receiver.is_some();
+    for (change, transition) in system.changes.iter().zip(transitions) {
+        for step in &change.steps {
+            let key = match (step, transition.when) {
+                (_, When::Never) => continue,
+                (Step::Join(id), When::Idle) if is_slice(*id) => "delegates when idle",
+                (Step::Join(id), _) if is_slice(*id) => "delegates at once or at zero lag",
+                (Step::Leave(id), When::Idle) if is_slice(*id) => "takes back when idle",
+                (Step::Leave(id), _) if is_slice(*id) => "takes back at once or at zero lag",
+                _ => continue,
+            };
+            *tried.entry(key).or_default() += 1;
+        }
+    }
+}
+
 #[test]
 fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_allows() {
-    let mut tried: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut tried: BTreeMap<&str, u64> =
+        BTreeMap::from([("delegates when idle", 0), ("takes back when idle", 0)]);
     let (mut flown, mut carried, mut came) = (0, 0, 0);
     for (seed, system, transitions) in admitted(1_000, 6_000) {
         let carry: Vec<Carry> = transitions.iter().map(|t| carry(&system, t)).collect();
@@ -371,6 +202,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
             let with = transitions.iter().filter(|t| t.ground.contains(word));
             *tried.entry(word).or_default() += with.count() as u64;
         }
+        count_slices(&system, &transitions, &mut tried);
         let inside = transitions.iter().filter(|t| t.idle.is_some()).count();
         *tried.entry("inside").or_default() += inside as u64;
         let refused = transitions.iter().filter(|t| t.when == When::Never).count();

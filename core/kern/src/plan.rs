@@ -7,6 +7,7 @@
 //! it. What only the state at that instant can refuse is asked before the first event
 //! ([`Shard::permits`]), and then that event alone is entered: the core refuses it, and the record
 //! says so. Every later change was judged as one that follows, so a plan ends with a refusal.
+//! A delegation that a slice hinders which was taken back waits until that counts no more.
 
 use alloc::vec::Vec;
 
@@ -39,6 +40,8 @@ pub struct Plan {
     next: (usize, usize),
     /// The time of the next step has come.
     waits: bool,
+    /// What hinders it ends by itself then.
+    until: Option<Instant>,
 }
 
 impl Plan {
@@ -93,7 +96,7 @@ impl Plan {
     #[inline]
     pub fn due(&self) -> Option<Instant> {
         match self.waits {
-            true => None,
+            true => self.until,
             false => self.steps.get(self.next.0).map(|step| step.at),
         }
     }
@@ -127,9 +130,21 @@ impl Plan {
     fn take<P: Policy>(&mut self, shard: &Shard<P>) -> Option<Event> {
         let (at, event) = self.next;
         let step = self.steps.get(at)?;
+        self.until = None;
         self.waits = event > 0 || !step.quiet.iter().all(|&thread| shard.is_quiet(thread));
         if event == 0 && self.waits {
             return None;
+        }
+        if event == 0 {
+            let hindered = step
+                .events
+                .iter()
+                .filter_map(|event| shard.waits_for(event));
+            self.until = hindered.max();
+            self.waits = self.until.is_some();
+            if self.waits {
+                return None;
+            }
         }
         let mut refused = step.events.iter().filter(|event| !shard.permits(event));
         if event == 0

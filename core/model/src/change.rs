@@ -27,7 +27,8 @@ pub struct Change {
 /// One part of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// A scheduler comes, on its declared terms.
+    /// A scheduler comes, on its declared terms; or a slice is delegated, on which all tasks of its
+    /// receiver execute from then on, or the one that it is for.
     Join(SchedulerId),
     /// A scheduler gets another server.
     Supply(SchedulerId, Server<Ns>),
@@ -43,7 +44,8 @@ pub enum Step {
     Stop(TaskId),
     /// The task comes, on its declared terms; its phase counts from here.
     Start(TaskId),
-    /// A scheduler goes, which has no tasks and no children any more.
+    /// A scheduler goes, which has no tasks and no children any more; or a slice is taken back, and
+    /// its tasks execute on the supply of their own scheduler again.
     Leave(SchedulerId),
 }
 
@@ -96,25 +98,32 @@ impl Step {
         }
     }
 
-    /// Schedulers come first and go last.
-    fn rank(&self) -> u8 {
-        match self {
-            Step::Join(_) => 0,
-            Step::Supply(..) => 1,
-            Step::Reorder(..) | Step::ReorderCpu(..) => 2,
-            Step::Constrain(..) => 3,
-            Step::Move(..) => 4,
-            Step::Stop(_) => 5,
-            Step::Start(_) => 6,
-            Step::Leave(_) => 7,
+    /// Slices go first, so that nothing else waits for them; schedulers come next and go last.
+    fn rank(&self, schedulers: &[Scheduler]) -> u8 {
+        let is_slice = |id: SchedulerId| {
+            let slice = schedulers.get(id.index());
+            slice.is_some_and(|s| s.receiver.is_some())
+        };
+        match *self {
+            Step::Leave(id) if is_slice(id) => 0,
+            Step::Join(id) if !is_slice(id) => 1,
+            Step::Supply(..) => 2,
+            Step::Reorder(..) | Step::ReorderCpu(..) => 3,
+            Step::Constrain(..) => 4,
+            Step::Join(_) => 5,
+            Step::Move(..) => 6,
+            Step::Stop(_) => 7,
+            Step::Start(_) => 8,
+            Step::Leave(_) => 9,
         }
     }
 }
 
 impl Change {
-    /// The places of its steps in the order in which they are done: schedulers come, parents
-    /// first; supplies, policies, constraints; tasks move, stop, start; schedulers go, children
-    /// first. `schedulers` are those of the system. O(n log n · depth).
+    /// The places of its steps in the order in which they are done: slices are taken back;
+    /// schedulers come, parents first; supplies, policies, constraints; slices are delegated; tasks
+    /// move, stop, start; schedulers go, children first. `schedulers` are those of the system.
+    /// O(n log n · depth).
     pub fn in_order(&self, schedulers: &[Scheduler]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_cached_key(|&at| {
@@ -124,7 +133,7 @@ impl Change {
                 Step::Leave(id) => usize::MAX - depth(schedulers, id),
                 _ => 0,
             };
-            (step.rank(), depth)
+            (step.rank(schedulers), depth)
         });
         order
     }

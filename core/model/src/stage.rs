@@ -1,5 +1,6 @@
 //! The parts of a system that are there after some of its changes, and their terms.
 
+mod delegate;
 mod policy;
 
 use alloc::format;
@@ -22,7 +23,8 @@ pub struct Stage<'a> {
     schedulers: Vec<Option<Scheduler>>,
     /// Each with its policy of now.
     cpus: Vec<Cpu>,
-    /// Of each task: its home, also while it is not there, when it counts in quotas all the same.
+    /// Of each task: the scheduler that has it in its care, also while it is not there, when it
+    /// counts in quotas all the same.
     homes: Vec<Option<SchedulerId>>,
     /// Of each task: whether it has been there, and so may have left a job behind.
     came: Vec<bool>,
@@ -63,7 +65,7 @@ impl<'a> Stage<'a> {
         }
         stage.came = stage.tasks.iter().map(Option::is_some).collect();
         let home = |task: &Task| {
-            let mut up = stage.above(task.scheduler);
+            let mut up = stage.above(stage.care(task.scheduler));
             up.find(|id| stage.scheduler(*id).is_some())
         };
         stage.homes = system.tasks.iter().map(home).collect();
@@ -77,7 +79,8 @@ impl<'a> Stage<'a> {
         core::iter::successors(from, parent).take(schedulers.len())
     }
 
-    /// A part that is there while the scheduler that orders it is not, and that scheduler. O(size).
+    /// A part that is there while the scheduler that orders it, or that holds it, is not, and that
+    /// scheduler. O(size).
     pub fn homeless(&self) -> Option<(Subject, SchedulerId)> {
         let gone = |id: &SchedulerId| self.scheduler(*id).is_none();
         let tasks = (0..).map(TaskId).zip(&self.tasks);
@@ -87,8 +90,9 @@ impl<'a> Stage<'a> {
         });
         let schedulers = (0..).map(SchedulerId).zip(&self.schedulers);
         let schedulers = schedulers.filter_map(|(id, scheduler)| {
-            let parent = scheduler.as_ref()?.parent.filter(gone)?;
-            Some((Subject::Scheduler(id), parent))
+            let parent = scheduler.as_ref()?.parent.filter(gone);
+            let holder = || self.care(Some(id)).filter(gone);
+            Some((Subject::Scheduler(id), parent.or_else(holder)?))
         });
         tasks.chain(schedulers).next()
     }
@@ -155,6 +159,7 @@ impl<'a> Stage<'a> {
     pub fn apply(&mut self, change: &Change) -> Result<(), Vec<Mistake>> {
         let mut mistakes: Vec<Mistake> = self.too_many(change).into_iter().collect();
         let mut known: Vec<Subject> = Vec::new();
+        let (before, places) = (self.schedulers.clone(), self.places());
         self.changed = true;
         for at in change.in_order(&self.declared.schedulers) {
             let step = &change.steps[at];
@@ -176,6 +181,8 @@ impl<'a> Stage<'a> {
                 });
             }
         }
+        mistakes.extend(self.bind(change, &places));
+        mistakes.extend(self.too_much(change, &before));
         if mistakes.is_empty() {
             Ok(())
         } else {
@@ -188,7 +195,10 @@ impl<'a> Stage<'a> {
         let (kind, name) = match subject {
             Subject::Task(id) => ("task", self.declared.tasks.get(id.index()).map(|t| &t.name)),
             Subject::Scheduler(id) => (
-                "scheduler",
+                match self.receiver(id) {
+                    Some(_) => "slice",
+                    None => "scheduler",
+                },
                 self.declared.schedulers.get(id.index()).map(|s| &s.name),
             ),
             Subject::Cpu(id) => ("CPU", self.declared.cpus.get(id.index()).map(|c| &c.name)),
@@ -231,10 +241,11 @@ impl<'a> Stage<'a> {
             }
             Step::Start(id) => {
                 let task = self.declared.tasks[id.index()].clone();
-                if let Some(home) = task.scheduler {
+                let home = self.care(task.scheduler);
+                if let Some(home) = home {
                     self.must_be_there(home, &name)?;
                 }
-                self.settle(*id, task.scheduler, &name)?;
+                self.settle(*id, home, &name)?;
                 self.came[id.index()] = true;
                 self.tasks[id.index()] = Some(task);
                 Ok(())
@@ -257,10 +268,15 @@ impl<'a> Stage<'a> {
             Subject::Cpu(CpuId(cpu)) if usize::from(cpu) < self.cpus.len() => return Ok(()),
             Subject::Cpu(_) => return mistake("there is no such CPU".into(), "name a listed CPU"),
         };
+        self.is_untied(id)
+    }
+
+    fn is_untied(&self, id: TaskId) -> Result<(), (String, String)> {
+        let system = self.declared;
         let Some(task) = system.tasks.get(id.index()) else {
             return mistake("there is no such task".into(), "name a declared task");
         };
-        let name = self.name(step.subject());
+        let name = self.name(Subject::Task(id));
         if !task.uses.is_empty() {
             return mistake(
                 format!("{name} locks resources, whose ceilings hold for the whole run"),
@@ -301,6 +317,7 @@ impl<'a> Stage<'a> {
 
     fn join(&mut self, id: SchedulerId, name: &str) -> Result<(), (String, String)> {
         let scheduler = self.declared.schedulers[id.index()].clone();
+        self.may_delegate(id, name)?;
         self.has_no_slots(&scheduler, name)?;
         has_no_fallback(&scheduler, name)?;
         if let Some(parent) = scheduler.parent {
@@ -344,22 +361,21 @@ impl<'a> Stage<'a> {
             self.has_no_slots(scheduler, name)?;
             has_no_fallback(scheduler, name)?;
         }
-        let task = self
-            .tasks
-            .iter()
-            .flatten()
-            .find(|t| t.scheduler == Some(id));
-        let child = self
-            .schedulers
-            .iter()
-            .flatten()
-            .find(|s| s.parent == Some(id));
+        let tasks = self.tasks.iter().zip(&self.homes);
+        let mut tasks = tasks.filter(|(_, home)| **home == Some(id));
+        let task = tasks.find_map(|(task, _)| task.as_ref());
+        let known = (0..).map(SchedulerId).zip(&self.schedulers);
+        let mut known = known.filter_map(|(id, s)| Some((id, s.as_ref()?)));
+        let is_its = |other: SchedulerId, s: &Scheduler| {
+            s.parent == Some(id) || other != id && self.care(Some(other)) == Some(id)
+        };
+        let child = known.find(|(other, s)| is_its(*other, s));
         let left = task.map(|t| format!("task `{}`", t.name));
-        let left = left.or(child.map(|s| format!("scheduler `{}`", s.name)));
+        let left = left.or(child.map(|(id, _)| self.name(Subject::Scheduler(id))));
         if let Some(left) = left {
             return mistake(
                 format!("{name} goes while {left} is in its care"),
-                "stop or move that in the same change, or in an earlier one",
+                "stop, move or take back that in the same change, or in an earlier one",
             );
         }
         for home in self.homes.iter_mut().filter(|home| **home == Some(id)) {
@@ -401,6 +417,7 @@ impl<'a> Stage<'a> {
         server: Server<Ns>,
         name: &str,
     ) -> Result<(), (String, String)> {
+        self.is_no_slice(id, name)?;
         if let Some(task) = self.endless_below(id) {
             return mistake(
                 format!(
@@ -428,14 +445,19 @@ impl<'a> Stage<'a> {
     /// A task below a scheduler that may have work when nothing that was promised to it is open.
     /// The core gives a scheduler another server only while nothing below is ready.
     fn endless_below(&self, id: SchedulerId) -> Option<&str> {
-        let tasks = self.declared.tasks.iter().zip(&self.homes).zip(&self.came);
-        let mut endless = tasks.filter(|((task, home), came)| {
+        let tasks = self
+            .declared
+            .tasks
+            .iter()
+            .zip(self.places())
+            .zip(&self.came);
+        let mut endless = tasks.filter(|((task, place), came)| {
             let endless = match task.class {
                 Class::Aperiodic | Class::Once { .. } => true,
                 Class::Reservation { .. } => task.on_overrun != OnOverrun::Throttle,
                 Class::Periodic { .. } | Class::Sporadic { .. } => false,
             };
-            endless && **came && self.above(**home).any(|up| up == id)
+            endless && **came && self.above(*place).any(|up| up == id)
         });
         endless.next().map(|((task, _), _)| task.name.as_str())
     }
@@ -485,7 +507,8 @@ impl<'a> Stage<'a> {
         let Some(task) = self.task(id) else {
             return Ok(());
         };
-        let (from, cpu) = (task.scheduler, task.cpu);
+        let (from, cpu) = (self.homes[id.index()], task.cpu);
+        self.may_move(id, to, name)?;
         if from == to {
             return mistake(
                 format!("{name} would move to where it is"),

@@ -28,6 +28,7 @@ use crate::readable::readable;
 use crate::scheduler::PolicyKind;
 use crate::system::{Fault, ModelError, System};
 use crate::time::Ns;
+pub(crate) use delegate::share;
 use tree::Tree;
 
 /// Longest name of anything, in bytes.

@@ -165,8 +165,7 @@ impl Tables {
             let cpu = &mut cpus[task.cpu.index()];
             places.push(small(cpu.threads.len()));
             let id = TaskId(small(index));
-            let home = plan::present(&stage, system, task.scheduler);
-            cpu.homes.push(trees.place(home));
+            cpu.homes.push(trees.place(plan::home(&stage, id)));
             let mut constraint = grids.constraint(index, task);
             if stage.task(id).is_none() {
                 constraint.until = Instant::ZERO;

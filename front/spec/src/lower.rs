@@ -1,6 +1,7 @@
 //! From records to the model: names become numbers, defaults are filled in.
 
 mod change;
+mod course;
 mod delegate;
 mod graph;
 mod machine;
@@ -23,6 +24,7 @@ use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 use change::{Parts, lower_changes};
+use course::{Course, comes_later};
 use delegate::lower_delegations;
 use graph::{lower_graph_requirements, lower_graphs};
 pub(crate) use machine::lower_machine;
@@ -87,7 +89,16 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
             .unzip();
     places.tasks = task_places;
     let (mut schedulers, mut tasks) = (schedulers, tasks);
-    lower_delegations(&mut schedulers, &mut tasks, &names, &mut places, report);
+    let mut change_sections = file.take_named("change");
+    change_sections.sort_by_key(|section| section.record.span("at"));
+    let later = comes_later(&change_sections, &names);
+    let homes = lower_delegations(
+        &mut schedulers,
+        &mut tasks,
+        (&names, &later),
+        &mut places,
+        report,
+    );
     let machine = lower_machine(&mut places);
     let required = file.take("require");
     let requirements = lower_requirements(&required, &names, &mut places, report);
@@ -102,11 +113,14 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let parts = Parts {
         names: &names,
         tasks: &tasks,
-        schedulers: &schedulers,
         places: &places,
     };
-    let (changes, change_places) = lower_changes(file.take_named("change"), &parts, report);
+    let mut course = Course::new((&cpus, &tasks), homes, &schedulers, (&places, &later));
+    let (changes, change_places, slices) =
+        lower_changes(change_sections, &parts, &mut course, report);
+    schedulers.extend_from_slice(course.of_changes());
     places.changes = change_places;
+    places.schedulers.extend(slices);
     let run = RunOptions {
         duration: places.run.span("for"),
         seed: places.run.integer("seed"),

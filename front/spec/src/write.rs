@@ -11,7 +11,7 @@ mod value;
 
 use punctual_model::{
     AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Resource, Scheduler,
-    SchedulerId, Server, Share, Span, Supply, System, TaskId, Trust, Work,
+    SchedulerId, Server, Share, Span, Stage, Supply, System, TaskId, Trust, Work,
 };
 
 use crate::platform::Platform;
@@ -134,25 +134,35 @@ fn write_scheduler(system: &System, (id, scheduler): (SchedulerId, &Scheduler), 
         let table = Table::new("policy", fallback.policy.name());
         out.key("fallback", table.and("after", fallback.after));
     }
-    let slices = system.schedulers.iter().filter(|s| s.parent == Some(id));
-    let slices: Vec<Table> = slices.filter_map(|s| delegation(scheduler, s)).collect();
+    // Slices that come later stand in the change that delegates them.
+    let stage = Stage::at_start(system);
+    let slices = (0..).map(SchedulerId).zip(&system.schedulers);
+    let slices =
+        slices.filter(|(slice, s)| s.parent == Some(id) && stage.scheduler(*slice).is_some());
+    let slices = slices.filter_map(|(_, s)| delegation(Table::default(), scheduler, s));
+    let slices: Vec<Table> = slices.collect();
     if !slices.is_empty() {
         out.key("delegate", slices);
     }
     out.given("quota", scheduler.quota);
 }
 
-/// The entry of the file for a slice of a scheduler's supply.
-fn delegation(giver: &Scheduler, slice: &Scheduler) -> Option<Table> {
+/// The receiver of a slice, as a file names it.
+fn receiver_of(slice: &Scheduler) -> Option<String> {
     let receiver = slice.receiver.as_ref()?;
+    Some(match (&receiver.task, &receiver.scheduler) {
+        (Some(task), _) => format!("task.{task}"),
+        (None, scheduler) => format!("scheduler.{}", scheduler.as_deref()?),
+    })
+}
+
+/// The entry of the file for a slice of a scheduler's supply, behind what stands there already.
+fn delegation(table: Table, giver: &Scheduler, slice: &Scheduler) -> Option<Table> {
     let Supply::Server(server) = &slice.supply else {
         return None;
     };
-    let to = match (&receiver.task, &receiver.scheduler) {
-        (Some(task), _) => format!("task.{task}"),
-        (None, scheduler) => format!("scheduler.{}", scheduler.as_deref()?),
-    };
-    let table = Table::new("to", to).and("slice", server.budget);
+    let to = receiver_of(slice)?;
+    let table = table.and("to", to).and("slice", server.budget);
     let table = table.and("every", server.period);
     let priority = slice.priority.number();
     let by_priority = matches!(giver.policy, PolicyKind::FixedPriority { .. });

@@ -83,18 +83,33 @@ impl<P: Policy> Shard<P> {
     /// another server or policy may have work, or another policy under way. One that does not exist
     /// yet has neither.
     pub(crate) fn permits(&self, event: &Event) -> bool {
-        let Event::Manage { by, request } = event else {
-            return true;
-        };
-        let permitted = match *request {
-            Request::Supply { node, supply } => self.tree.permit_supply(*by, node, &supply),
-            Request::Replace { node, policy } => self
-                .tree
-                .permit_replace(*by, node, policy)
-                .and_then(|()| self.permit_order(node, policy)),
-            _ => Ok(()),
-        };
+        let permitted = self.may_be_planned(event);
         permitted.is_ok() || matches!(permitted, Err(Refusal::NoSuchNode(_)))
+    }
+
+    /// Until when the share of slices that were taken back hinders an event of a plan.
+    pub(crate) fn waits_for(&self, event: &Event) -> Option<Instant> {
+        match self.may_be_planned(event) {
+            Err(Refusal::TooLittleBudget(giver)) => self.tree.shares_return(giver),
+            _ => None,
+        }
+    }
+
+    fn may_be_planned(&self, event: &Event) -> Result<(), Refusal> {
+        let Event::Manage { by, request } = event else {
+            return Ok(());
+        };
+        match *request {
+            Request::Supply { node, supply } => self.tree.permit_supply(*by, node, &supply),
+            Request::Replace { node, policy } => {
+                self.tree.permit_replace(*by, node, policy)?;
+                self.permit_order(node, policy)
+            }
+            Request::Promote(terms) if terms.receiver.is_some() => {
+                self.tree.permit_promote(*by, &terms)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A thread that shares resources within its scheduler stays there.

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use punctual_generate::Dice;
-use punctual_kern::{Event, Grant, Next, NodeId, NodeTerms, Refusal, Request, TraceEvent};
-use punctual_model::{Frequency, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Work};
+use punctual_kern::{
+    Event, Grant, Next, NodeId, NodeTerms, Plan, Planned, Refusal, Request, TraceEvent,
+};
+use punctual_model::{
+    Frequency, Instant, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Work,
+};
 
 use crate::driver::{id, periodic};
 use crate::trees::{FIXED, Grove, node, server, terms};
@@ -389,4 +393,48 @@ fn priorities_of_slices_order_them_among_what_their_giver_orders() {
         "1 is more urgent than 0"
     );
     assert_eq!(Priority::new(0), Priority::LOWEST);
+}
+
+/// The last change of a plan delegates (300 in 1,000), where (200 in 1,000) of (400 in 1,000) came
+/// back at 300.
+#[test]
+fn a_planned_delegation_waits_until_a_slice_that_was_taken_back_counts_no_more() {
+    let mut grove = grove_in(FIXED, 100);
+    let given = delegate(&mut grove, 0, node(1), slice(node(2), (200, 1_000), 5)).unwrap();
+    let more = Event::Manage {
+        by: node(1),
+        request: Request::Promote(slice(node(2), (300, 1_000), 5)),
+    };
+    let step = |at, event| Planned {
+        change: 0,
+        at: Instant::from_ticks(at),
+        quiet: Vec::new(),
+        events: vec![event],
+    };
+    let back = Event::Manage {
+        by: node(1),
+        request: Request::Demote(given),
+    };
+    let mut plan = Plan::new(vec![step(300, back), step(400, more)]);
+    let mut carry = |grove: &mut Grove, now| {
+        let event = plan.next(Instant::from_ticks(now), &grove.shard);
+        if let Some(event) = event {
+            let decision = grove.at(now, event);
+            assert_eq!(decision.refused, None, "at {now}");
+            plan.hear(&decision);
+        }
+        (event.is_some(), plan.due().map(Instant::ticks))
+    };
+    let _ = grove.at(300, Event::Tick);
+    assert_eq!(carry(&mut grove, 300), (true, Some(400)));
+    let _ = grove.at(400, Event::Tick);
+    assert_eq!(
+        carry(&mut grove, 400),
+        (false, Some(1_300)),
+        "one period on"
+    );
+    let _ = grove.at(1_299, Event::Tick);
+    assert_eq!(carry(&mut grove, 1_299), (false, Some(1_300)));
+    let _ = grove.at(1_300, Event::Tick);
+    assert_eq!(carry(&mut grove, 1_300), (true, None));
 }

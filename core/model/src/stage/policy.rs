@@ -25,6 +25,7 @@ impl Stage<'_> {
             return Ok(());
         };
         let (cpu, old) = (scheduler.cpu, scheduler.policy);
+        self.is_no_slice(id, name)?;
         if scheduler.trust == Trust::OwnTime {
             return mistake(
                 format!("{name} decides on its own supply, by its own code"),
@@ -91,9 +92,10 @@ impl Stage<'_> {
         let tasks = &self.declared.tasks;
         let uses = |task: usize, id| tasks[task].uses.iter().any(|used| used.resource == id);
         let ids = (0..).map(ResourceId).take(self.declared.resources.len());
+        let places = self.places();
         let mut shared = ids.filter(|&id| {
             let users = (0..tasks.len()).filter(|&task| tasks[task].cpu == cpu && uses(task, id));
-            let homes: Vec<_> = users.map(|task| self.homes[task]).collect();
+            let homes: Vec<_> = users.map(|task| places[task]).collect();
             let below = |at: Option<SchedulerId>, home: Option<SchedulerId>| {
                 at.is_none() || self.above(home).any(|up| Some(up) == at)
             };

@@ -4,10 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 
 use super::Errors;
-use crate::change::{Step, Subject};
-use crate::id::{SchedulerId, TaskId};
+use crate::change::Subject;
+use crate::id::TaskId;
 use crate::readable::readable;
-use crate::scheduler::Scheduler;
 use crate::stage::Stage;
 use crate::system::{Fault, System};
 
@@ -45,15 +44,11 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
     if errors.0.len() > before {
         return;
     }
-    check_slices(system, errors);
-    if errors.0.len() > before {
-        return;
-    }
     let mut stage = Stage::at_start(system);
     if let Some((part, home)) = stage.homeless() {
         let home = stage.name(Subject::Scheduler(home));
         let message = format!(
-            "{} is there at the start, and {home}, which orders it, is not",
+            "{} is there at the start, and {home}, which orders or holds it, is not",
             stage.name(part)
         );
         let help = "start both in one change, or have the scheduler there from the start";
@@ -63,6 +58,16 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
             Subject::Cpu(id) => Fault::Cpu(id, "policy"),
         };
         return errors.add(fault, message, help);
+    }
+    for (id, task) in (0..).map(TaskId).zip(&system.tasks) {
+        if stage.task(id).is_some() && stage.place(id) != task.scheduler {
+            let message = format!(
+                "{} is not where its slice is",
+                stage.name(Subject::Task(id))
+            );
+            let help = "with changes, tasks execute on the slice that is in their hands, if any";
+            errors.add(Fault::Task(id, "on"), message, help);
+        }
     }
     check_stage(&stage, None, errors);
     for index in 0..system.changes.len() {
@@ -97,48 +102,5 @@ fn check_stage(stage: &Stage<'_>, after: Option<usize>, errors: &mut Errors) {
             ),
         };
         errors.add(fault, message, error.help);
-    }
-}
-
-/// Slices have the same giver, receiver and tasks for the whole run.
-/// O(steps · schedulers).
-fn check_slices(system: &System, errors: &mut Errors) {
-    let slices = || system.schedulers.iter().filter(|s| s.receiver.is_some());
-    let takes_part = |id: SchedulerId| {
-        let scheduler = system.schedulers.get(id.index());
-        let name = scheduler.map(|s| s.name.as_str());
-        let holds = |slice: &Scheduler| {
-            let receiver = slice.receiver.as_ref();
-            receiver.is_some_and(|r| r.scheduler.as_deref() == name)
-        };
-        scheduler.is_some_and(|s| s.receiver.is_some())
-            || slices().any(|slice| slice.parent == Some(id) || holds(slice))
-    };
-    let executes = |id: TaskId| {
-        let home = system.tasks.get(id.index()).and_then(|task| task.scheduler);
-        let home = home.and_then(|home| system.schedulers.get(home.index()));
-        home.is_some_and(|home| home.receiver.is_some())
-    };
-    for (index, change) in system.changes.iter().enumerate() {
-        for (place, step) in change.steps.iter().enumerate() {
-            let about = match *step {
-                Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) | Step::Reorder(id, _) => {
-                    takes_part(id)
-                }
-                Step::Move(task, to) => executes(task) || to.is_some_and(takes_part),
-                Step::ReorderCpu(..) | Step::Constrain(..) | Step::Stop(_) | Step::Start(_) => {
-                    false
-                }
-            };
-            if about {
-                let message = format!(
-                    "change `{}` changes who gives, holds or executes on a slice",
-                    change.name
-                );
-                let help = "a file keeps its delegations for the whole run: change other parts, \
-                            or delegate from a program";
-                errors.add(Fault::ChangeStep(index, place), message, help);
-            }
-        }
     }
 }

@@ -7,6 +7,7 @@ use super::Errors;
 use crate::id::SchedulerId;
 use crate::readable::readable;
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
+use crate::stage::Stage;
 use crate::system::{Fault, System};
 use crate::time::Ns;
 
@@ -22,13 +23,15 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
             errors.add(Fault::Scheduler(id, "name"), problem, help);
         }
     }
+    let stage = Stage::at_start(system);
     for (id, giver) in all() {
         let Supply::Server(server) = giver.supply else {
             continue;
         };
-        let slices = system.schedulers.iter();
-        let slices = slices.filter(|s| s.receiver.is_some() && s.parent == Some(id));
-        let shares = slices.filter_map(|slice| match slice.supply {
+        let slices = all().filter(|(_, s)| s.receiver.is_some() && s.parent == Some(id));
+        // Those that come later are counted when they do.
+        let slices = slices.filter(|(slice, _)| stage.scheduler(*slice).is_some());
+        let shares = slices.filter_map(|(_, slice)| match slice.supply {
             Supply::Server(server) => Some(share(server)),
             _ => None,
         });
@@ -102,7 +105,8 @@ fn mistake(system: &System, slice: &Scheduler) -> Option<(String, &'static str)>
     None
 }
 
-fn share(server: Server<Ns>) -> u128 {
+/// The share of a processor that a server grants; 2^32 is all of it.
+pub(crate) fn share(server: Server<Ns>) -> u128 {
     let period = u128::from(server.period.as_ns().max(1));
     u128::from(server.budget.as_ns()) * WHOLE / period
 }

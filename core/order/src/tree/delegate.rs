@@ -114,6 +114,16 @@ impl<P: Policy> Tree<P> {
         shares.fold(ended, u64::saturating_add)
     }
 
+    /// From when on the slices that a node has taken back count no more; `None`: none does. O(1).
+    pub fn shares_return(&self, node: NodeId) -> Option<Instant> {
+        let until = self
+            .nodes
+            .get(usize::from(self.node(node).ok()?))?
+            .ended
+            .until;
+        (until > self.now).then_some(until)
+    }
+
     /// The share of a slice that ends counts on until all that it has used has come back.
     pub(super) fn close_book(&mut self, now: Instant, at: u16) {
         let node = &self.nodes[usize::from(at)];

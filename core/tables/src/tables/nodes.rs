@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use punctual_kern::{Grant, NodeId, NodeTerms, SlotTerms};
-use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System};
+use punctual_model::{
+    Frequency, Ns, PolicyKind, Receiver, SchedulerId, Slot, Span, Supply, System,
+};
 
 use super::{CpuTables, small};
 
@@ -89,11 +91,10 @@ impl Trees {
                     order: first.saturating_add(u32::from(id.0)),
                     trust: scheduler.trust,
                     quota: scheduler.quota,
-                    receiver: scheduler.receiver.as_ref().map(|receiver| {
-                        let name = receiver.scheduler.as_deref();
-                        let holder = name.and_then(|name| system.scheduler_named(name));
-                        NodeId::new(self.place(holder), 0)
-                    }),
+                    receiver: scheduler
+                        .receiver
+                        .as_ref()
+                        .map(|receiver| NodeId::new(self.place(holder(system, receiver)), 0)),
                 },
             });
             cpu.fallbacks.extend(self.fallback(system, id));
@@ -147,6 +148,11 @@ impl Trees {
             patience: Span::from_ticks(patience),
         })
     }
+}
+
+/// The scheduler that holds a slice; `None`: the CPU's own.
+pub(super) fn holder(system: &System, receiver: &Receiver) -> Option<SchedulerId> {
+    system.scheduler_named(receiver.scheduler.as_deref()?)
 }
 
 /// The supply of a scheduler in ticks.

@@ -13,7 +13,7 @@ use punctual_model::{
     ThreadId,
 };
 
-use super::nodes::{Trees, grant};
+use super::nodes::{Trees, grant, holder};
 use super::{Grids, Tables, small};
 
 /// When a change is carried out, once its time has come.
@@ -72,14 +72,12 @@ struct Planner<'a> {
     placed: Vec<PolicyKind<Ns>>,
 }
 
-/// The closest of a scheduler and those above it that is there.
-pub(super) fn present(
-    stage: &Stage<'_>,
-    system: &System,
-    home: Option<SchedulerId>,
-) -> Option<SchedulerId> {
-    let mut up = above(system, home);
-    up.find(|id| stage.scheduler(*id).is_some())
+/// The home of a task, also while it is not there.
+pub(super) fn home(stage: &Stage<'_>, id: TaskId) -> Option<SchedulerId> {
+    match stage.task(id) {
+        Some(task) => task.scheduler,
+        None => stage.place(id),
+    }
 }
 
 /// A scheduler and those above it, below the CPU's own.
@@ -98,7 +96,7 @@ impl<'a> Planner<'a> {
                 threads[task.index()] = thread;
             }
         }
-        let homes = system.tasks.iter();
+        let ids = (0..).map(TaskId).take(system.tasks.len());
         Planner {
             tables,
             system,
@@ -106,9 +104,7 @@ impl<'a> Planner<'a> {
             trees: Trees::new(system, tables.frequency),
             end: end.map_or(Instant::MAX, |end| Instant::ZERO.saturating_add(end)),
             threads,
-            homes: homes
-                .map(|task| present(&stage, system, task.scheduler))
-                .collect(),
+            homes: ids.map(|id| home(&stage, id)).collect(),
             stage,
             left: vec![0; system.schedulers.len()],
             placed: system.schedulers.iter().map(|s| s.policy).collect(),
@@ -145,12 +141,12 @@ impl<'a> Planner<'a> {
             })
             .collect();
         for place in change.in_order(&self.system.schedulers) {
-            self.step(&change.steps[place], &mut planned);
+            self.step(change, &change.steps[place], &mut planned);
         }
         planned
     }
 
-    fn step(&mut self, step: &Step, planned: &mut [Planned]) {
+    fn step(&mut self, change: &Change, step: &Step, planned: &mut [Planned]) {
         match *step {
             Step::Start(id) => {
                 let Some(task) = self.stage.task(id).cloned() else {
@@ -181,12 +177,15 @@ impl<'a> Planner<'a> {
                 });
                 cpu.events.extend(constraint.map(|c| self.change(id, c)));
             }
-            Step::Move(id, to) => {
+            Step::Move(id, _) => {
                 let cpu = &mut planned[self.system.tasks[id.index()].cpu.index()];
                 cpu.quiet.push(self.thread(id));
-                self.route(id, to, cpu);
+                self.route(id, self.stage.place(id), cpu);
             }
-            Step::Join(id) => self.join(id, planned),
+            Step::Join(id) => {
+                self.join(id, planned);
+                self.bind(change, id, planned);
+            }
             Step::Leave(id) => self.leave(id, planned),
             Step::Reorder(id, policy) => self.reorder(id, policy, planned),
             Step::ReorderCpu(id, policy) => {
@@ -238,15 +237,41 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Has the schedulers on the way hand a thread on to its new home.
+    /// Has a receiver bind to its new slice whatever tasks execute on it from now on. Those that
+    /// come or move in the same change find their place then.
+    fn bind(&mut self, change: &Change, slice: SchedulerId, planned: &mut [Planned]) {
+        let cpu = &mut planned[self.system.schedulers[slice.index()].cpu.index()];
+        for id in (0..).map(TaskId).take(self.system.tasks.len()) {
+            let own_step = |step: &Step| match *step {
+                Step::Move(other, _) | Step::Start(other) => other == id,
+                _ => false,
+            };
+            let is_elsewhere = self.homes[id.index()] != Some(slice);
+            if is_elsewhere
+                && self.stage.place(id) == Some(slice)
+                && !change.steps.iter().any(own_step)
+            {
+                cpu.quiet.push(self.thread(id));
+                self.route(id, Some(slice), cpu);
+            }
+        }
+    }
+
+    /// The slice at a place, if it is one.
+    fn slice(&self, at: Option<SchedulerId>) -> Option<SchedulerId> {
+        at.filter(|id| self.system.schedulers[id.index()].receiver.is_some())
+    }
+
+    /// Has the schedulers on the way hand a thread on to its new home, and the last one bind it.
     fn route(&mut self, id: TaskId, to: Option<SchedulerId>, cpu: &mut Planned) {
         let from = self.homes[id.index()];
         if from == to {
             return;
         }
         let thread = self.thread(id);
-        let down: Vec<SchedulerId> = above(self.system, to).collect();
-        let common = above(self.system, from).find(|id| down.contains(id));
+        let (of, care) = (self.stage.care(from), self.stage.care(to));
+        let down: Vec<SchedulerId> = above(self.system, care).collect();
+        let common = above(self.system, of).find(|id| down.contains(id));
         if from != common {
             cpu.events.push(Event::Manage {
                 by: self.node(common),
@@ -269,6 +294,13 @@ impl<'a> Planner<'a> {
             });
             by = Some(next);
         }
+        if let Some(slice) = self.slice(to) {
+            let to = self.node(Some(slice));
+            cpu.events.push(Event::Manage {
+                by: self.node(care),
+                request: Request::Grant { thread, to },
+            });
+        }
         self.homes[id.index()] = to;
     }
 
@@ -284,7 +316,10 @@ impl<'a> Planner<'a> {
             order: first.saturating_add(u32::from(id.0)),
             trust: scheduler.trust,
             quota: scheduler.quota,
-            receiver: None,
+            receiver: scheduler
+                .receiver
+                .as_ref()
+                .map(|receiver| self.node(holder(self.system, receiver))),
         };
         planned[scheduler.cpu.index()].events.push(Event::Manage {
             by: self.node(scheduler.parent),
@@ -314,11 +349,15 @@ impl<'a> Planner<'a> {
     fn leave(&mut self, id: SchedulerId, planned: &mut [Planned]) {
         let scheduler = &self.system.schedulers[id.index()];
         let cpu = &mut planned[scheduler.cpu.index()];
-        // Threads that have stopped there fall back to its parent.
+        // Threads that have stopped there fall back to its parent, on a slice to its receiver.
+        let heir = match self.slice(Some(id)) {
+            Some(slice) => self.stage.care(Some(slice)),
+            None => scheduler.parent,
+        };
         for (index, home) in (0..).zip(&mut self.homes) {
             if *home == Some(id) {
                 cpu.quiet.push(ThreadId::new(self.threads[index], 0));
-                *home = scheduler.parent;
+                *home = heir;
             }
         }
         cpu.events.push(Event::Manage {

@@ -54,10 +54,12 @@ fn each_change_of_a_file_has_its_instant_and_its_ground() {
     let changes = verdict["changes"].as_array().expect("a list");
     let when: Vec<_> = changes.iter().map(|change| &change["when"]).collect();
     let expected = [
-        "at-once", "zero-lag", "zero-lag", "idle", "idle", "idle", "zero-lag", "idle",
+        "at-once", "zero-lag", "zero-lag", "idle", "idle", "zero-lag", "idle", "zero-lag", "idle",
+        "at-once",
     ];
     assert_eq!(when, expected);
-    assert_eq!(changes[7]["name"], "again");
+    assert_eq!(changes[5]["name"], "lend");
+    assert_eq!(changes[9]["name"], "again");
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
     let verdict = json(&said);
     assert_obeys(&verdict, "check");
     assert_eq!(verdict["verdict"], "refused");
-    let refused = &verdict["changes"][8];
+    let refused = &verdict["changes"][10];
     assert_eq!(
         (&refused["when"], &refused["verdict"]),
         (&json!("never"), &json!("refused"))
@@ -97,7 +99,7 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
     assert_eq!(code(&flown), 0);
     let report = json(&flown);
     assert_obeys(&report, "sim");
-    assert_eq!(report["changes"][8]["done_ns"], json!(null));
+    assert_eq!(report["changes"][10]["done_ns"], json!(null));
     let forced = output(&["check", &file, "--suggest", "priorities"]);
     assert_eq!(code(&forced), 2);
 }

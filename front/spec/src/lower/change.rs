@@ -1,58 +1,61 @@
 //! From the sections of changes to the changes of the model.
 
 use punctual_model::{
-    Change, Class, CpuId, Instant, PolicyKind, Priority, Scheduler, SchedulerId, Step, Task,
-    TaskId, Terms,
+    Change, Class, CpuId, Instant, PolicyKind, Priority, SchedulerId, Step, Task, TaskId, Terms,
 };
 
+use super::course::Course;
+use super::delegate::find_receiver;
 use super::parent::Parent;
 use super::policy::lower_policy;
 use super::scheduler::lower_server;
 use super::{Names, find, find_task};
 use crate::file::Named;
 use crate::nearest::nearest;
-use crate::places::{ChangePlaces, Places};
+use crate::places::{ChangePlaces, Places, SchedulerPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 
-/// The changes in the order of time, and their places. Steps with a mistake are left out.
+/// The changes in the order of time, their places, and those of slices that they delegate. Steps
+/// with a mistake are left out. `sections` are in the order of time.
 pub(super) fn lower_changes(
     sections: Vec<Named>,
     parts: &Parts<'_>,
+    course: &mut Course,
     report: &mut Report<'_>,
-) -> (Vec<Change>, Vec<ChangePlaces>) {
-    let mut changes = Vec::new();
+) -> (Vec<Change>, Vec<ChangePlaces>, Vec<SchedulerPlaces>) {
+    let (mut changes, mut places, mut slices) = (Vec::new(), Vec::new(), Vec::new());
     for section in sections {
         let Some(at) = section.record.span("at") else {
             continue;
         };
         let mut found = Found {
+            course,
             steps: Vec::new(),
             places: Vec::new(),
+            slices: Vec::new(),
             broken: section.record.broken,
         };
         found.read(&section.record, parts, report);
-        let change = Change {
+        slices.append(&mut found.slices);
+        changes.push(Change {
             name: section.name.clone(),
             at: Instant::from_ns(at.as_ns()),
             steps: found.steps,
-        };
-        let place = ChangePlaces {
-            section,
+        });
+        places.push(ChangePlaces {
             steps: found.places,
             broken: found.broken,
-        };
-        changes.push((change, place));
+            section,
+        });
     }
-    changes.sort_by_key(|(change, _)| change.at);
-    changes.into_iter().unzip()
+    (changes, places, slices)
 }
 
 /// The declared parts, and where each stands.
 pub(super) struct Parts<'a> {
     pub(super) names: &'a Names,
     pub(super) tasks: &'a [Task],
-    pub(super) schedulers: &'a [Scheduler],
     pub(super) places: &'a Places,
 }
 
@@ -63,47 +66,63 @@ enum Part {
     Cpu(CpuId),
 }
 
-struct Found {
+/// One change as far as it is read.
+struct Found<'a> {
+    course: &'a mut Course,
     steps: Vec<Step>,
     places: Vec<std::ops::Range<usize>>,
+    /// The places of slices that stand in no section.
+    slices: Vec<SchedulerPlaces>,
     broken: bool,
 }
 
-impl Found {
+impl Found<'_> {
+    /// Each kind of step builds on those before it: a move on policies, a delegation on moves.
     fn read(&mut self, record: &Record, parts: &Parts<'_>, report: &mut Report<'_>) {
-        let (names, tasks) = (parts.names, parts.tasks);
-        for (key, comes) in [("start", true), ("stop", false)] {
-            for node in record.list(key) {
-                let step = match part(node, key, names, report) {
-                    Some(Part::Task(id)) if comes => Some(Step::Start(id)),
-                    Some(Part::Task(id)) => Some(Step::Stop(id)),
-                    Some(Part::Scheduler(id)) if comes => Some(Step::Join(id)),
-                    Some(Part::Scheduler(id)) => Some(Step::Leave(id)),
-                    Some(Part::Cpu(_)) => {
-                        report.add(&node.range, "no CPU comes or goes", || {
-                            "name tasks and schedulers".into()
-                        });
-                        None
-                    }
-                    None => None,
-                };
-                self.add(node, step);
-            }
-        }
-        for node in record.list("move") {
-            let step = lower_move(node, names, tasks, report);
+        for node in record.list("take-back") {
+            let step = self.take_back(node, parts, report);
             self.add(node, step);
         }
         for node in record.list("constraint") {
-            let step = lower_constraint(node, names, tasks, report);
+            let step = lower_constraint(node, parts.names, parts.tasks, report);
+            if let Some(Step::Constrain(id, terms)) = &step
+                && terms.priority.is_some()
+            {
+                self.course.gets_priority(*id);
+            }
             self.add(node, step);
         }
         for node in record.list("supply") {
-            let step = lower_supply(node, names, report);
+            let step = lower_supply(node, parts.names, report);
             self.add(node, step);
         }
         for node in record.list("policy") {
-            let step = lower_reorder(node, parts, report);
+            let step = self.reorder(node, parts, report);
+            self.add(node, step);
+        }
+        for (key, comes) in [("start", true), ("stop", false)] {
+            for node in record.list(key) {
+                let step = self.come_or_go((key, comes), node, parts, report);
+                let slices = match step {
+                    Some(Step::Join(id) | Step::Leave(id)) => self.course.with_giver(id, comes),
+                    _ => Vec::new(),
+                };
+                self.add(node, step);
+                for slice in slices {
+                    self.add(node, Some(slice));
+                }
+            }
+        }
+        for node in record.list("move") {
+            let step = lower_move(node, parts.names, parts.tasks, report);
+            if let Some(Step::Move(id, to)) = step {
+                self.course.moves(id, to);
+                self.must_have_priority(id, node, parts, report);
+            }
+            self.add(node, step);
+        }
+        for node in record.list("delegate") {
+            let step = self.delegate(node, parts, report);
             self.add(node, step);
         }
     }
@@ -113,6 +132,130 @@ impl Found {
         if let Some(step) = step {
             self.steps.push(step);
             self.places.push(node.range.clone());
+        }
+    }
+
+    fn come_or_go(
+        &mut self,
+        (key, comes): (&str, bool),
+        node: &Node,
+        parts: &Parts<'_>,
+        report: &mut Report<'_>,
+    ) -> Option<Step> {
+        Some(match part(node, key, parts.names, report)? {
+            Part::Task(id) if comes => {
+                self.course.starts(id);
+                self.must_have_priority(id, node, parts, report);
+                Step::Start(id)
+            }
+            Part::Task(id) => Step::Stop(id),
+            Part::Scheduler(id) if comes => Step::Join(id),
+            Part::Scheduler(id) => Step::Leave(id),
+            Part::Cpu(_) => {
+                report.add(&node.range, "no CPU comes or goes", || {
+                    "name tasks and schedulers".into()
+                });
+                return None;
+            }
+        })
+    }
+
+    /// A task that comes under fixed priority has a priority, or the mistake is reported.
+    fn must_have_priority(
+        &mut self,
+        id: TaskId,
+        node: &Node,
+        parts: &Parts<'_>,
+        report: &mut Report<'_>,
+    ) {
+        let task = &parts.tasks[id.index()];
+        if parts.places.tasks[id.index()].broken {
+            return;
+        }
+        if let Some(by) = self.course.demands_priority(task, id) {
+            let name = &task.name;
+            let message =
+                format!("[task.{name}] needs `priority`: fixed-priority orders it below {by} then");
+            report.add(&node.range, message, || {
+                format!("add `priority = 1` to [task.{name}]; a larger number is more urgent")
+            });
+            self.broken = true;
+        }
+    }
+
+    fn delegate(
+        &mut self,
+        node: &Node,
+        parts: &Parts<'_>,
+        report: &mut Report<'_>,
+    ) -> Option<Step> {
+        let Value::Record(given) = &node.value else {
+            return None;
+        };
+        let giver = lower_giver(given, parts.names, report)?;
+        let all = (parts.names, parts.tasks, parts.places);
+        let (step, places) = self.course.delegate(giver, given, all, report)?;
+        self.slices.extend(places);
+        Some(step)
+    }
+
+    fn take_back(
+        &mut self,
+        node: &Node,
+        parts: &Parts<'_>,
+        report: &mut Report<'_>,
+    ) -> Option<Step> {
+        let Value::Record(given) = &node.value else {
+            return None;
+        };
+        let giver = lower_giver(given, parts.names, report)?;
+        let to = find_receiver(given.get("to")?, parts.names, report)?;
+        self.course
+            .take_back((giver, to), node, parts.tasks, report)
+    }
+
+    fn reorder(&mut self, node: &Node, parts: &Parts<'_>, report: &mut Report<'_>) -> Option<Step> {
+        let Value::Record(given) = &node.value else {
+            return None;
+        };
+        let of = given.get("of")?;
+        let _named = given.word("policy")?;
+        let policy = lower_policy(given);
+        let (step, orderer) = match part(of, "of", parts.names, report)? {
+            Part::Scheduler(id) => (Step::Reorder(id, policy), Parent::Scheduler(id)),
+            Part::Cpu(id) => (Step::ReorderCpu(id, policy), Parent::Cpu(id)),
+            Part::Task(_) => {
+                report.add(&of.range, "a task orders no tasks", || {
+                    "name a scheduler or the CPU".into()
+                });
+                return None;
+            }
+        };
+        self.course.reorders(orderer, policy);
+        let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
+        let all = (parts.tasks, parts.places);
+        let lacking = self.course.without_priority(orderer, all);
+        if let Some(name) = lacking.filter(|_| by_priority) {
+            let message = format!("[{name}] needs `priority`: fixed-priority is to order it then");
+            report.add(&node.range, message, || {
+                format!("add `priority = 1` to [{name}]; a larger number is more urgent")
+            });
+            return None;
+        }
+        Some(step)
+    }
+}
+
+/// The scheduler that delegates, or the mistake.
+fn lower_giver(given: &Record, names: &Names, report: &mut Report<'_>) -> Option<SchedulerId> {
+    let node = given.get("from")?;
+    match part(node, "from", names, report)? {
+        Part::Scheduler(id) => Some(id),
+        Part::Task(_) | Part::Cpu(_) => {
+            report.add(&node.range, "only a scheduler delegates slices", || {
+                "name a scheduler with a server, such as \"scheduler.NAME\"".into()
+            });
+            None
         }
     }
 }
@@ -218,51 +361,4 @@ fn lower_supply(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<S
     let id = find(named, "scheduler", "scheduler", &names.schedulers, report)?;
     let server = lower_server(given.record("server")?)?;
     Some(Step::Supply(id, server))
-}
-
-fn lower_reorder(node: &Node, parts: &Parts<'_>, report: &mut Report<'_>) -> Option<Step> {
-    let Value::Record(given) = &node.value else {
-        return None;
-    };
-    let of = given.get("of")?;
-    let _named = given.word("policy")?;
-    let policy = lower_policy(given);
-    let (step, orderer) = match part(of, "of", parts.names, report)? {
-        Part::Scheduler(id) => (Step::Reorder(id, policy), Parent::Scheduler(id)),
-        Part::Cpu(id) => (Step::ReorderCpu(id, policy), Parent::Cpu(id)),
-        Part::Task(_) => {
-            report.add(&of.range, "a task orders no tasks", || {
-                "name a scheduler or the CPU".into()
-            });
-            return None;
-        }
-    };
-    let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
-    if let Some(name) = parts.without_priority(orderer).filter(|_| by_priority) {
-        let message = format!("[{name}] needs `priority`: fixed-priority is to order it then");
-        report.add(&node.range, message, || {
-            format!("add `priority = 1` to [{name}]; a larger number is more urgent")
-        });
-        return None;
-    }
-    Some(step)
-}
-
-impl Parts<'_> {
-    /// The first part that a scheduler orders and that has no priority.
-    fn without_priority(&self, orderer: Parent) -> Option<String> {
-        let is_it = |cpu, scheduler: Option<SchedulerId>| match orderer {
-            Parent::Cpu(id) => scheduler.is_none() && cpu == id,
-            Parent::Scheduler(id) => scheduler == Some(id),
-        };
-        let lacks = |section: &Named| section.record.get("priority").is_none();
-        let tasks = self.tasks.iter().zip(&self.places.tasks);
-        let tasks = tasks.filter(|(t, at)| is_it(t.cpu, t.scheduler) && lacks(&at.section));
-        let schedulers = self.schedulers.iter().zip(&self.places.schedulers);
-        let schedulers = schedulers.filter(|(s, at)| is_it(s.cpu, s.parent) && lacks(&at.section));
-        let tasks = tasks.map(|(task, _)| format!("task.{}", task.name));
-        tasks
-            .chain(schedulers.map(|(s, _)| format!("scheduler.{}", s.name)))
-            .next()
-    }
 }

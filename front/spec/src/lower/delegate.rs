@@ -1,5 +1,7 @@
 //! From the slices that schedulers delegate to schedulers of the model, each with its receiver.
 
+use std::collections::BTreeSet;
+
 use punctual_model::{
     PolicyKind, Priority, Receiver, Scheduler, SchedulerId, Server, ServerKind, Supply, Task,
     TaskId, Trust,
@@ -14,20 +16,21 @@ use crate::report::{Report, quote};
 
 /// The end of a delegation, found in the file.
 #[derive(Clone, Copy)]
-enum To {
+pub(super) enum To {
     Scheduler(SchedulerId),
     Task(TaskId),
 }
 
 /// Adds a scheduler for each slice, below its giver, and places on it the tasks that execute on
-/// it. A delegation with a mistake is left out, and its giver is broken.
+/// it, unless the giver comes later. A delegation with a mistake is left out, and its giver is
+/// broken. Returns the home of each task as the file states it.
 pub(super) fn lower_delegations(
     schedulers: &mut Vec<Scheduler>,
     tasks: &mut [Task],
-    names: &Names,
+    (names, later): (&Names, &BTreeSet<SchedulerId>),
     places: &mut Places,
     report: &mut Report<'_>,
-) {
+) -> Vec<Option<SchedulerId>> {
     // The homes that the file states: those of tasks that have a slice change below.
     let homes: Vec<Option<SchedulerId>> = tasks.iter().map(|task| task.scheduler).collect();
     let givers = names.schedulers.len().min(schedulers.len());
@@ -43,17 +46,7 @@ pub(super) fn lower_delegations(
                 continue;
             };
             let id = SchedulerId(u16::try_from(schedulers.len()).unwrap_or(u16::MAX));
-            let name = |id: SchedulerId| schedulers.get(id.index()).map(|s| s.name.clone());
-            slice.receiver = Some(match to {
-                To::Scheduler(to) => Receiver {
-                    scheduler: name(to),
-                    task: None,
-                },
-                To::Task(task) => Receiver {
-                    scheduler: homes[task.index()].and_then(name),
-                    task: Some(tasks[task.index()].name.clone()),
-                },
-            });
+            slice.receiver = Some(receiver(to, &homes, (tasks, schedulers)));
             let bound = homes.iter().zip((0..).map(TaskId));
             let bound = bound.filter(|(home, task)| match to {
                 To::Scheduler(to) => **home == Some(to),
@@ -71,6 +64,9 @@ pub(super) fn lower_delegations(
                             "name a scheduler or a task of the same CPU".into()
                         });
                     }
+                    continue;
+                }
+                if later.contains(&giver) {
                     continue;
                 }
                 if task.scheduler != *home {
@@ -95,10 +91,48 @@ pub(super) fn lower_delegations(
             schedulers.push(slice);
         }
     }
+    homes
+}
+
+/// The hands that a slice goes into: a task is in the care of its home.
+pub(super) fn receiver(
+    to: To,
+    homes: &[Option<SchedulerId>],
+    (tasks, schedulers): (&[Task], &[Scheduler]),
+) -> Receiver {
+    let name = |id: SchedulerId| schedulers.get(id.index()).map(|s| s.name.clone());
+    match to {
+        To::Scheduler(to) => Receiver {
+            scheduler: name(to),
+            task: None,
+        },
+        To::Task(task) => Receiver {
+            scheduler: homes[task.index()].and_then(name),
+            task: Some(tasks[task.index()].name.clone()),
+        },
+    }
+}
+
+/// Whether a slice is in these hands.
+pub(super) fn is_held_by(
+    slice: &Scheduler,
+    to: To,
+    (tasks, schedulers): (&[Task], &[Scheduler]),
+) -> bool {
+    let Some(receiver) = &slice.receiver else {
+        return false;
+    };
+    match to {
+        To::Task(id) => receiver.task.as_ref() == Some(&tasks[id.index()].name),
+        To::Scheduler(id) => {
+            let name = &schedulers[id.index()].name;
+            receiver.task.is_none() && receiver.scheduler.as_ref() == Some(name)
+        }
+    }
 }
 
 /// The slice as a scheduler below its giver, and where it goes.
-fn lower_slice(
+pub(super) fn lower_slice(
     (id, schedulers): (SchedulerId, &[Scheduler]),
     record: &Record,
     names: &Names,
@@ -153,7 +187,7 @@ fn lower_slice(
 }
 
 /// The part that `to` names, or its mistake.
-fn find_receiver(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<To> {
+pub(super) fn find_receiver(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<To> {
     let Value::Text(to) = &node.value else {
         return None;
     };

@@ -2,7 +2,7 @@
 
 use super::U32;
 use super::policy::{PREEMPTIVE, TIMESLICE};
-use super::scheduler::SERVER_TABLE;
+use super::scheduler::{EVERY, SERVER_TABLE, SLICE, SLICE_PRIORITY, TO};
 use crate::shape::Shape::{Duration, List, Table, TaskName, Text};
 use crate::shape::{Key, Keys, key, keys, words};
 
@@ -24,6 +24,30 @@ pub(super) static CHANGE: Keys = keys! {
         [{ scheduler = "name", server = { kind = "deferrable", budget = "2ms", period = "10ms" } }];
     /// Schedulers, or CPUs, that order by another policy from then on.
     "policy": List(&Table(&REORDER)), [{ of = "scheduler.name", policy = "edf" }];
+    /// Slices of a scheduler's supply that go into other hands.
+    "delegate": List(&Table(&DELEGATE)),
+        [{ from = "scheduler.name", to = "task.name", slice = "1ms", every = "10ms", priority = 5 }];
+    /// Slices that their giver takes back: tasks go on in their own scheduler.
+    "take-back": List(&Table(&TAKE_BACK)), [{ from = "scheduler.name", to = "task.name" }];
+};
+
+const FROM: Key = key! {
+    /// The giver: "scheduler.NAME", with a server of its own.
+    "from": Text, "scheduler.name", needed;
+};
+
+static DELEGATE: Keys = keys! {
+    FROM;
+    TO;
+    SLICE;
+    EVERY;
+    SLICE_PRIORITY;
+};
+
+static TAKE_BACK: Keys = keys! {
+    FROM;
+    /// The receiver, as it was named when the slice was delegated.
+    "to": Text, "task.name", needed;
 };
 
 const TASK: Key = key! {

@@ -32,7 +32,8 @@ pub(super) static SCHEDULER: Keys = keys! {
     "code": Table(&CODE), { library = "libx.so", symbol = "mine" };
     /// The policy for its tasks when it decides on its own supply and does not; none when absent.
     "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
-    /// Slices of its supply in other hands.
+    /// Slices of its supply in other hands. They come with it and go with it, where a change starts
+    /// and stops it.
     "delegate": List(&Table(&DELEGATE)),
         [{ to = "scheduler.audio", slice = "1ms", every = "10ms", priority = 5 }];
     /// Most threads that it and the schedulers below it may have; no limit when absent.
@@ -57,13 +58,29 @@ static CODE: Keys = keys! {
 };
 
 static DELEGATE: Keys = keys! {
+    TO;
+    SLICE;
+    EVERY;
+    SLICE_PRIORITY;
+};
+
+pub(super) const TO: Key = key! {
     /// The receiver: "task.NAME", which executes on the slice from then on, or "scheduler.NAME",
     /// whose own tasks all do.
     "to": Text, "scheduler.audio", needed;
+};
+
+pub(super) const SLICE: Key = key! {
     /// Work that they may execute.
     "slice": Duration, "1ms", needed;
+};
+
+pub(super) const EVERY: Key = key! {
     /// Distance at which the slice comes again.
     "every": Duration, "10ms", needed;
+};
+
+pub(super) const SLICE_PRIORITY: Key = key! {
     /// Its urgency among what the giver orders; needed where that is by fixed priority.
     "priority": U32, 5;
 };

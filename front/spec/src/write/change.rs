@@ -1,9 +1,45 @@
 //! The section of a change.
 
-use punctual_model::{Change, Class, Ns, PolicyKind, Span, Step, System};
+use punctual_model::{Change, Class, Ns, PolicyKind, Span, Stage, Step, System, TaskId, Terms};
 
-use super::server_table;
 use super::value::{List, Out, Table, Toml};
+use super::{delegation, receiver_of, server_table};
+
+const KEYS: [&str; 8] = [
+    "start",
+    "stop",
+    "move",
+    "constraint",
+    "supply",
+    "policy",
+    "delegate",
+    "take-back",
+];
+
+/// Where a step about a slice stands, and its text: none where that goes without saying, because
+/// the slice comes or goes with its giver.
+fn slice_step(system: &System, change: &Change, step: &Step) -> Option<(usize, Option<String>)> {
+    let (Step::Join(id) | Step::Leave(id)) = *step else {
+        return None;
+    };
+    let slice = system.schedulers.get(id.index())?;
+    let to = receiver_of(slice)?;
+    let giver = slice.parent?;
+    let from = system.schedulers.get(giver.index())?;
+    let table = Table::new("from", format!("scheduler.{}", from.name));
+    let in_section = Stage::at_start(system).scheduler(id).is_some();
+    Some(match step {
+        Step::Join(_) => {
+            let implied = in_section && change.steps.contains(&Step::Join(giver));
+            let entry = delegation(table, from, slice).filter(|_| !implied);
+            (6, entry.map(|entry| entry.toml()))
+        }
+        _ => {
+            let implied = change.steps.contains(&Step::Leave(giver));
+            (7, (!implied).then(|| table.and("to", to).toml()))
+        }
+    })
+}
 
 pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
     out.header("change", &change.name);
@@ -16,9 +52,12 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
         let scheduler = system.schedulers.get(id.index());
         scheduler.map_or(String::new(), |scheduler| scheduler.name.clone())
     };
-    let mut lists: [(&str, Vec<String>); 6] =
-        ["start", "stop", "move", "constraint", "supply", "policy"].map(|key| (key, Vec::new()));
+    let mut lists = KEYS.map(|key| (key, Vec::new()));
     for step in &change.steps {
+        if let Some((list, text)) = slice_step(system, change, step) {
+            lists[list].1.extend(text);
+            continue;
+        }
         let (list, text) = match *step {
             Step::Start(id) => (0, format!("task.{}", task(id)).toml()),
             Step::Join(id) => (0, format!("scheduler.{}", scheduler(id)).toml()),
@@ -34,25 +73,7 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
                 (2, Table::new("task", task(id)).and("to", home).toml())
             }
             Step::Constrain(id, terms) => {
-                let class = system.tasks.get(id.index()).map(|task| task.class);
-                let (separation, budget) = match class {
-                    Some(Class::Sporadic { .. }) => ("min-separation", "wcet"),
-                    Some(Class::Reservation { .. }) => ("period", "slice"),
-                    _ => ("period", "wcet"),
-                };
-                let mut table = Table::new("task", task(id));
-                if let Some(span) = terms.separation {
-                    table = table.and(separation, span);
-                }
-                if let Some(work) = terms.budget {
-                    table = table.and(budget, work);
-                }
-                if let Some(span) = terms.relative_deadline {
-                    table = table.and("deadline", span);
-                }
-                if let Some(priority) = terms.priority {
-                    table = table.and("priority", priority.number());
-                }
+                let table = terms_table(system, id, terms, Table::new("task", task(id)));
                 (3, table.toml())
             }
             Step::Supply(id, server) => {
@@ -76,6 +97,30 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
     }
 }
 
+/// The constraints that change, behind the name of the task.
+fn terms_table(system: &System, id: TaskId, terms: Terms, table: Table) -> Table {
+    let class = system.tasks.get(id.index()).map(|task| task.class);
+    let (separation, budget) = match class {
+        Some(Class::Sporadic { .. }) => ("min-separation", "wcet"),
+        Some(Class::Reservation { .. }) => ("period", "slice"),
+        _ => ("period", "wcet"),
+    };
+    let mut table = table;
+    if let Some(span) = terms.separation {
+        table = table.and(separation, span);
+    }
+    if let Some(work) = terms.budget {
+        table = table.and(budget, work);
+    }
+    if let Some(span) = terms.relative_deadline {
+        table = table.and("deadline", span);
+    }
+    if let Some(priority) = terms.priority {
+        table = table.and("priority", priority.number());
+    }
+    table
+}
+
 fn policy_table(of: &str, policy: PolicyKind<Ns>) -> String {
     let table = Table::new("of", of).and("policy", policy.name());
     let table = match policy {
@@ -86,13 +131,14 @@ fn policy_table(of: &str, policy: PolicyKind<Ns>) -> String {
     table.toml()
 }
 
-/// Whether a change has something order by fixed priority, so that what it orders needs one.
+/// Whether a change may have something ordered by fixed priority, so that it needs one.
 pub(super) fn brings_priorities(system: &System) -> bool {
     let mut steps = system.changes.iter().flat_map(|change| &change.steps);
-    steps.any(|step| {
-        let (Step::Reorder(_, policy) | Step::ReorderCpu(_, policy)) = step else {
-            return false;
-        };
-        matches!(policy, PolicyKind::FixedPriority { .. })
+    steps.any(|step| match step {
+        Step::Reorder(_, policy) | Step::ReorderCpu(_, policy) => {
+            matches!(policy, PolicyKind::FixedPriority { .. })
+        }
+        Step::Move(..) => true,
+        _ => false,
     })
 }

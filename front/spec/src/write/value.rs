@@ -68,6 +68,7 @@ written! {
 pub(super) struct List(pub(super) Vec<String>);
 
 /// A table in one line.
+#[derive(Default)]
 pub(super) struct Table(Vec<String>);
 
 impl Table {

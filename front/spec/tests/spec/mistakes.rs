@@ -568,8 +568,7 @@ fn change_that_starts_what_is_there() {
 
 #[test]
 fn slices_that_cannot_be() {
-    check("slices-that-cannot-be");
-    check("slices-that-do-not-fit");
+    ["slices-that-cannot-be", "slices-that-do-not-fit"].map(check);
 }
 
 #[test]
@@ -580,6 +579,8 @@ fn slices_that_are_not_there() {
 #[test]
 fn slices_that_change() {
     check("slices-that-change");
+    check("slices-that-cannot-change");
+    check("slices-that-come-too-soon");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use punctual_kern::{
     Event, MissingCause, Next, NodeId, Outcome, Request, Taker, TraceEvent, Uncharged, WakeCause,
 };
-use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_model::{Instant, Server, Span, ThreadId, Work};
 
-use super::supply::Tree;
+use super::supply::{Tree, server_of};
 use super::{
     Behavior, BudgetLeft, Deciding, Hold, JobRecord, Missing, Segment, WaitReason, Waiting,
 };
@@ -234,6 +234,8 @@ impl Builder {
             | TraceEvent::Moved { .. }
             | TraceEvent::FellBack { .. }
             | TraceEvent::PolicyReplaced { .. }
+            | TraceEvent::Supplied { .. }
+            | TraceEvent::SchedulerEnded { .. }
             | TraceEvent::Promoted { .. } => self.supply(now, event),
             other => self.progress(now, other),
         }
@@ -299,7 +301,16 @@ impl Builder {
                 }
             }
             TraceEvent::Moved { thread, home } => self.tree.move_to(thread.index(), home),
-            TraceEvent::Promoted { node, parent } => self.tree.promote(node, parent),
+            TraceEvent::Promoted { node, parent } => {
+                self.tree.promote(node, parent);
+                let server = self.asked_server();
+                self.tree.serve(node.index(), now, server);
+            }
+            TraceEvent::Supplied { node } => {
+                let server = self.asked_server();
+                self.tree.serve(node.index(), now, server);
+            }
+            TraceEvent::SchedulerEnded { node } => self.tree.end(node.index(), now),
             TraceEvent::FellBack { node, cause } => {
                 if let Some(record) = self.tree.record(node) {
                     record.fell_back = Some((now, cause));
@@ -312,6 +323,18 @@ impl Builder {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The server that the request of this entry is about.
+    fn asked_server(&self) -> Option<Server> {
+        let Some(Event::Manage { request, .. }) = self.event else {
+            return None;
+        };
+        match request {
+            Request::Promote(terms) => server_of(terms.supply),
+            Request::Supply { supply, .. } => server_of(supply),
+            _ => None,
         }
     }
 
@@ -455,6 +478,7 @@ impl Builder {
         for node in 0..self.tree.nodes.len() {
             let starved = self.tree.replenished(node, end);
             self.behavior.starved.extend(starved);
+            self.tree.serve(node, end, None);
         }
         self.behavior.nodes = self.tree.nodes;
         self.behavior.end = end;

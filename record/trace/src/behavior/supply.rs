@@ -1,7 +1,7 @@
 //! What each scheduler of a CPU's tree received and decided.
 
-use punctual_kern::{FallbackCause, NodeId};
-use punctual_model::{Instant, PolicyKind, Work};
+use punctual_kern::{FallbackCause, Grant, NodeId};
+use punctual_model::{Instant, PolicyKind, Server, Work};
 use punctual_tables::CpuTables;
 
 use super::Starved;
@@ -11,6 +11,8 @@ use super::Starved;
 pub struct NodeRecord {
     /// The place of its parent; `None` for the CPU's own and for places that are free.
     pub parent: Option<usize>,
+    /// The most that its server gave while it was there: a budget in each period.
+    pub granted: Work,
     /// What its subtree executed, its own deciding included.
     pub executed: Work,
     /// Of that, without a guarantee: aperiodic work, and jobs that went on behind their budgets.
@@ -41,6 +43,8 @@ pub(super) struct Tree {
     pub(super) nodes: Vec<NodeRecord>,
     homes: Vec<usize>,
     starved_since: Vec<Option<Instant>>,
+    /// The server of each node that has one, and since when.
+    servers: Vec<Option<(Server, Instant)>>,
 }
 
 impl Tree {
@@ -54,7 +58,13 @@ impl Tree {
             });
         }
         let homes = tables.homes.iter().map(|home| usize::from(*home));
+        let servers = (1..).zip(&tables.nodes).map(|(place, node)| {
+            let is_there = !tables.absent.contains(&place);
+            let server = server_of(node.terms.supply).filter(|_| is_there);
+            server.map(|server| (server, Instant::ZERO))
+        });
         Tree {
+            servers: std::iter::once(None).chain(servers).collect(),
             starved_since: vec![None; nodes.len()],
             homes: homes.map(|home| home.min(nodes.len() - 1)).collect(),
             nodes,
@@ -79,9 +89,32 @@ impl Tree {
         if self.nodes.len() <= at {
             self.nodes.resize(at + 1, NodeRecord::default());
             self.starved_since.resize(at + 1, None);
+            self.servers.resize(at + 1, None);
         }
         if parent.index() != at && parent.index() < self.nodes.len() {
             self.nodes[at].parent = Some(parent.index());
+        }
+    }
+
+    /// From now on a node has this server, or none.
+    pub(super) fn serve(&mut self, at: usize, now: Instant, server: Option<Server>) {
+        let Some(record) = self.nodes.get_mut(at) else {
+            return;
+        };
+        let next = server.map(|server| (server, now));
+        if let Some((old, since)) = std::mem::replace(&mut self.servers[at], next) {
+            let periods = now.since(since).ticks().div_ceil(old.period.ticks().max(1));
+            let granted = Work::from_ticks(old.budget.ticks().saturating_mul(periods));
+            record.granted = record.granted.saturating_add(granted);
+        }
+    }
+
+    /// A node is there no more, nor what is below it.
+    pub(super) fn end(&mut self, top: usize, now: Instant) {
+        for at in 0..self.nodes.len() {
+            if self.lineage(at).any(|above| above == top) {
+                self.serve(at, now, None);
+            }
         }
     }
 
@@ -131,5 +164,12 @@ impl Tree {
             start: since,
             end: now,
         })
+    }
+}
+
+pub(super) fn server_of(supply: Grant) -> Option<Server> {
+    match supply {
+        Grant::Server(server) => Some(server),
+        Grant::Shared | Grant::Slots => None,
     }
 }

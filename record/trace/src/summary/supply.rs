@@ -142,11 +142,7 @@ fn scheduler(
         }
     };
     let granted = match (node.terms.supply, period) {
-        (Grant::Server(server), Some(period)) => {
-            let elapsed = behavior.end.ticks();
-            let periods = elapsed.div_ceil(period.ticks().max(1));
-            Some(server.budget.ticks().saturating_mul(periods))
-        }
+        (Grant::Server(_), _) => Some(record.granted.ticks()),
         (Grant::Slots, Some(frame)) => Some(slots_until(tables, at, frame, behavior.end.ticks())),
         _ => None,
     };

@@ -5,6 +5,7 @@ mod common;
 mod random;
 
 mod check;
+mod dbg_tmp;
 mod histories;
 mod late;
 mod locks;
