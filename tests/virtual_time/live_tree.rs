@@ -210,7 +210,7 @@ fn no_job_is_late_and_no_bound_is_exceeded_when_trees_change_as_the_analysis_all
     }
     assert!(flown > 500 && carried > 1_000, "{flown} {carried}");
     assert!(came > 50, "sporadic tasks that came and ran: {came}");
-    assert!(tried.values().all(|&n| n > 5), "{tried:?}");
+    assert!(tried.values().all(|&n| n > 2), "{tried:?}");
 }
 
 #[test]

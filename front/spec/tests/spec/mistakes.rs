@@ -568,16 +568,13 @@ fn change_that_starts_what_is_there() {
 
 #[test]
 fn slices_that_cannot_be() {
-    ["slices-that-cannot-be", "slices-that-do-not-fit"].map(check);
-}
-
-#[test]
-fn slices_that_are_not_there() {
-    check("slices-that-are-not-there");
+    check("slices-that-cannot-be");
+    check("slices-that-do-not-fit");
 }
 
 #[test]
 fn slices_that_change() {
+    check("slices-that-are-not-there");
     check("slices-that-change");
     check("slices-that-cannot-change");
     check("slices-that-come-too-soon");
@@ -595,6 +592,7 @@ fn change_that_leaves_a_task_behind() {
 
 #[test]
 fn change_of_a_policy() {
-    check("change-of-a-policy-by-priority");
-    check("change-of-a-policy-that-stays");
+    for kind in ["by-priority", "that-stays"] {
+        check(&format!("change-of-a-policy-{kind}"));
+    }
 }
