@@ -15,7 +15,7 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_model::{
-    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, System, Task, TaskId,
+    Change, Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, System, Task, TaskId,
 };
 
 use crate::file::{File, Named};
@@ -67,38 +67,26 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         ..Places::default()
     };
     let cpus = lower_cpus(file.take_named("cpu"), &mut places, report);
-    let scheduler_sections = file.take_named("scheduler");
-    let task_sections = file.take_named("task");
+    let (nodes, work) = (file.take_named("scheduler"), file.take_named("task"));
     places.resources = file.take_named("resource");
-    let names = Names::new(
-        &cpus,
-        &scheduler_sections,
-        &places.resources,
-        &task_sections,
-    );
-    let parents = Parents::new(&scheduler_sections, &places.cpus, &names, report);
-    let (schedulers, scheduler_places): (Vec<Scheduler>, Vec<SchedulerPlaces>) =
-        lower_schedulers(scheduler_sections, &parents, report)
+    let names = Names::new(&cpus, &nodes, &places.resources, &work);
+    let parents = Parents::new(&nodes, &places.cpus, &names, report);
+    let (mut schedulers, scheduler_places): (Vec<Scheduler>, Vec<SchedulerPlaces>) =
+        lower_schedulers(nodes, &parents, report)
             .into_iter()
             .unzip();
     places.schedulers = scheduler_places;
     let resources = lower_resources(&places.resources);
-    let (tasks, task_places): (Vec<Task>, Vec<TaskPlaces>) =
-        lower_tasks(task_sections, &names, &parents, &places.resources, report)
+    let (mut tasks, task_places): (Vec<Task>, Vec<TaskPlaces>) =
+        lower_tasks(work, &names, &parents, &places.resources, report)
             .into_iter()
             .unzip();
     places.tasks = task_places;
-    let (mut schedulers, mut tasks) = (schedulers, tasks);
     let mut change_sections = file.take_named("change");
     change_sections.sort_by_key(|section| section.record.span("at"));
     let later = comes_later(&change_sections, &names);
-    let homes = lower_delegations(
-        &mut schedulers,
-        &mut tasks,
-        (&names, &later),
-        &mut places,
-        report,
-    );
+    let known = (&names, &later);
+    let homes = lower_delegations(&mut schedulers, &mut tasks, known, &mut places, report);
     let machine = lower_machine(&mut places);
     let required = file.take("require");
     let requirements = lower_requirements(&required, &names, &mut places, report);
@@ -110,17 +98,15 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         report,
     );
     lower_graph_requirements(&required, &mut graphs, &mut places, report);
-    let parts = Parts {
-        names: &names,
-        tasks: &tasks,
-        places: &places,
-    };
-    let mut course = Course::new((&cpus, &tasks), homes, &schedulers, (&places, &later));
-    let (changes, change_places, slices) =
-        lower_changes(change_sections, &parts, &mut course, report);
-    schedulers.extend_from_slice(course.of_changes());
-    places.changes = change_places;
-    places.schedulers.extend(slices);
+    let course = Course::new((&cpus, &tasks), homes, &schedulers, (&places, &later));
+    let (changes, slices) = follow(
+        change_sections,
+        course,
+        (&names, &tasks),
+        &mut places,
+        report,
+    );
+    schedulers.extend(slices);
     let run = RunOptions {
         duration: places.run.span("for"),
         seed: places.run.integer("seed"),
@@ -138,6 +124,25 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         graphs,
     };
     (system, places)
+}
+
+/// The changes, and the slices that only they delegate.
+fn follow(
+    sections: Vec<Named>,
+    mut course: Course,
+    (names, tasks): (&Names, &[Task]),
+    places: &mut Places,
+    report: &mut Report<'_>,
+) -> (Vec<Change>, Vec<Scheduler>) {
+    let parts = Parts {
+        names,
+        tasks,
+        places,
+    };
+    let (changes, change_places, slices) = lower_changes(sections, &parts, &mut course, report);
+    places.changes = change_places;
+    places.schedulers.extend(slices);
+    (changes, course.of_changes().to_vec())
 }
 
 /// Names with their numbers.

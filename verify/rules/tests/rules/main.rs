@@ -5,7 +5,6 @@ mod common;
 mod random;
 
 mod check;
-mod dbg_tmp;
 mod histories;
 mod late;
 mod locks;
