@@ -59,16 +59,23 @@ fn utilization(out: &mut String, report: &RunReport) {
             percent(c.machine_utilization_percent)
         }),
         ("observed", "n", |(c, elapsed)| {
-            let tenths = u128::from(c.executed_ns) * 1_000 / u128::from(*elapsed).max(1);
+            let tenths = tenths(c, *elapsed);
             format!("{}.{} %", tenths / 10, tenths % 10)
         }),
+        // As precise as what stands beside it: a run that uses just what was admitted is not over.
         ("observed against admitted", "", |(c, elapsed)| {
             let admitted = c.machine_utilization_percent.or(c.utilization_percent);
-            let allowed = admitted.unwrap_or(100.0) / 100.0 * *elapsed as f64;
-            bar(c.executed_ns, super::svg::whole(allowed))
+            let allowed = admitted.unwrap_or(100.0) * 10.0;
+            bar(tenths(c, *elapsed), super::svg::whole(allowed.round()))
         }),
     ];
     table(out, columns, (&rows, MAX_LINES, "CPUs"), frame::no_class);
+}
+
+/// The executed part of a run, in tenths of a percent.
+fn tenths(cpu: &CpuReport, elapsed_ns: u64) -> u64 {
+    let tenths = u128::from(cpu.executed_ns) * 1_000 / u128::from(elapsed_ns).max(1);
+    u64::try_from(tenths).unwrap_or(u64::MAX)
 }
 
 fn percent(value: Option<f64>) -> String {

@@ -235,6 +235,25 @@ fn the_admission_says_why_each_bound_is_as_it_is() {
 }
 
 #[test]
+fn a_cpu_that_executes_just_what_was_admitted_is_not_drawn_as_over_it() {
+    let system = System {
+        tasks: vec![periodic("planner", 0, 15, 12_000, 1)],
+        ..two_tasks()
+    };
+    let log = simulate(&system, 13_200, 1, punctual_sim::Faults::default());
+    let page = |log: &Log, admitted| {
+        let mut log = log.clone();
+        log.tasks[0].bound = None;
+        log.cpus[0].machine_utilization_ppm = Some(admitted);
+        page_of(&log)
+    };
+    let over = "<svg class=\"bar over\"";
+    assert!(page(&log, 800_000).contains("80.0 %"));
+    assert!(!page(&log, 800_000).contains(over));
+    assert!(page(&log, 790_000).contains(over));
+}
+
+#[test]
 fn lost_and_skipped_jobs_and_the_origin_stand_at_the_top() {
     let mut log = simulate(&two_tasks(), 3_000, 1, missing(900_000, 1_000));
     log.header.machine = [
