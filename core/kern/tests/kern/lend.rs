@@ -74,6 +74,27 @@ fn what_is_borrowed_and_not_used_is_gone_with_the_lenders_period() {
     assert_eq!(grove.at(18, Event::Tick).next, Next::Thread(id(2)));
 }
 
+/// Nobody may take it for budget that is left: the borrower ran on with nothing of its own.
+#[test]
+fn the_rest_of_a_loan_that_ended_behind_a_late_entry_is_none() {
+    let of = |budget, period, priority| {
+        let supply = server(ServerKind::Deferrable, budget, period);
+        (0, FIXED, terms(supply, priority))
+    };
+    let threads = [(1, periodic(LONG / 2, LONG, 1))];
+    let mut grove = Grove::new(FIXED, &[of(4, 20, 9), of(4, 10, 8)], &threads);
+    let _ = grove.at(0, Event::Tick);
+    let _ = grove.at(4, Event::Tick);
+    assert_eq!(lend(&mut grove, 8, node(2), node(1), 4), None);
+    // The loan ends at 10; the entry is 3 late.
+    assert_eq!(grove.at(13, Event::Tick).next, Next::Idle);
+    let exhausted = TraceEvent::ServerExhausted { node: node(1) };
+    assert!(grove.log.0.contains(&(13, exhausted)), "{:?}", grove.log.0);
+    // It owes 3 of the next 4.
+    assert_eq!(grove.at(20, Event::Tick).next, Next::Thread(id(0)));
+    assert_eq!(grove.at(21, Event::Tick).next, Next::Idle);
+}
+
 #[test]
 fn a_sporadic_server_gets_back_what_it_lent_one_period_later() {
     let mut grove = grove(ServerKind::Sporadic);

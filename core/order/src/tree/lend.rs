@@ -137,6 +137,11 @@ impl<P> Node<P> {
             self.borrowed.left = self.borrowed.left.saturating_sub(covered);
             self.book.uses(covered);
             own = work.saturating_sub(covered);
+            if !after.is_zero() {
+                // The loan is over: its rest is no budget any more.
+                self.book.forgoes(self.borrowed.left);
+                self.borrowed.left = Work::ZERO;
+            }
         }
         if let Supply::Server(server) = &mut self.supply
             && !own.is_zero()
