@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use punctual_kern::Event;
-use punctual_linux::{Body, Program, RunOptions, foreign_body, job, start_program};
+use punctual_linux::{
+    Backed, Body, JobInfo, Member, Program, RunOptions, foreign_body, job, start_program,
+};
 use punctual_model::{Task, TaskId, Work, WorkSource};
 use punctual_tables::CpuTables;
 use punctual_thread::{JobContext, Workloads};
@@ -25,6 +27,9 @@ pub(crate) fn body_of(
     workloads: &mut Workloads,
     programs: &mut Programs,
 ) -> Result<Body, Error> {
+    if task.kernel_backed {
+        return kernel_backed((id, task), base, workloads);
+    }
     match &task.work {
         Some(WorkSource::Function(name)) => {
             let mut step = workloads.resolve(name)?;
@@ -56,6 +61,45 @@ pub(crate) fn body_of(
             }),
         }),
     }
+}
+
+/// The body of a task on a kernel thread of its own: it is called once.
+fn kernel_backed(
+    (id, task): (TaskId, &Task),
+    base: &Path,
+    workloads: &mut Workloads,
+) -> Result<Body, Error> {
+    let (job, arrival_ns) = (0, 0);
+    let work: Box<dyn FnOnce(&Member) + Send> = match &task.work {
+        Some(WorkSource::Function(name)) => {
+            let mut step = workloads.resolve(name)?;
+            Box::new(move |_| step(JobContext { job, arrival_ns }))
+        }
+        Some(WorkSource::Call { symbol, library }) => {
+            let body = foreign_body(&beside(base, library), symbol);
+            let mut body = body.map_err(|error| Error::Foreign { task: id, error })?;
+            let info = JobInfo {
+                index: job,
+                arrival_ns,
+                absolute_deadline_ns: None,
+            };
+            Box::new(move |_| body(&info))
+        }
+        // Endless, as that of a light thread.
+        Some(WorkSource::Burn(_) | WorkSource::Command(_)) | None => Box::new(|member| {
+            while !member.is_over() {
+                std::hint::spin_loop();
+            }
+        }),
+    };
+    let made = Backed::try_new(&task.name, work);
+    let mut backed = Some(made.map_err(|error| Error::KernelThread { task: id, error })?);
+    Ok(Box::new(move |_| {
+        if let Some(backed) = backed.take() {
+            // It fails outside of a run only, and this is inside.
+            let _ = backed.run_for_good();
+        }
+    }))
 }
 
 /// The path of a shared object beside a file in the folder `base`, which may be empty: the loader

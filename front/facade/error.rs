@@ -52,6 +52,13 @@ pub enum Error {
         /// The cause.
         error: punctual_linux::ProgramError,
     },
+    /// The kernel gave no thread for the body of a task (free some).
+    KernelThread {
+        /// The task.
+        task: TaskId,
+        /// The cause.
+        error: std::io::Error,
+    },
     /// The core refused the tables.
     Config(punctual_kern::ConfigError),
     /// The machine refused something that a run cannot do without.
@@ -109,6 +116,9 @@ impl fmt::Display for Error {
             ),
             Error::Foreign { error, .. } => write!(f, "{error}"),
             Error::Program { error, .. } => write!(f, "{error}"),
+            Error::KernelThread { error, .. } => {
+                write!(f, "no kernel thread for the body of a task: {error}")
+            }
             Error::Config(error) => write!(f, "{error}"),
             Error::Run(error) => write!(f, "{error}"),
             Error::OutOfMemory { bytes } => {

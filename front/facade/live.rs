@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Wall};
 use punctual_analysis::{AnalysisError, Transition, Verdict, When};
 use punctual_kern::{Event, Plan};
 use punctual_linux::{
-    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, ThreadInput,
+    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
 };
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
@@ -20,7 +20,7 @@ use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
-use punctual_trace::{Counters, CpuLog, Header, Log, Mode, Recorder};
+use punctual_trace::{Boundaries, Counters, CpuLog, Header, Log, Mode, Quantiles, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::bodies::{Programs, body_of};
@@ -274,7 +274,11 @@ pub fn run(
         Stream::start(&head, file, &mut cpus)
     });
     let times = (duration, grace(system, &plans, frequency));
-    let platform = for_platform(options, &admitted, times);
+    let mut platform = for_platform(options, &admitted, times);
+    let frames = tables.cpus.iter();
+    platform.frames = frames
+        .map(|cpu| SlotFrame::of(cpu.policy, &cpu.slots))
+        .collect();
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
@@ -521,6 +525,7 @@ pub(crate) fn counters(
         late_max_ns: c.wake_late_max_ns,
         missing_method: missing.method.to_string(),
         missing_error_ns: missing.error_ns,
+        boundaries: boundaries(&c.boundaries),
         others: vec![
             ("slices given back".to_string(), c.given_back),
             ("given back, ns".to_string(), c.given_back_ns),
@@ -529,6 +534,25 @@ pub(crate) fn counters(
             ("timers that came early".to_string(), c.early_timers),
         ],
     }
+}
+
+/// The boundaries of slots as they were seen; `None`: there were none.
+fn boundaries(seen: &punctual_linux::BoundaryCounters) -> Option<Boundaries> {
+    let of = |s: punctual_linux::Spread| Quantiles {
+        p50: Some(s.p50_ns).filter(|_| s.count > 0),
+        p99: Some(s.p99_ns).filter(|_| s.count > 0),
+        max: Some(s.max_ns).filter(|_| s.count > 0),
+        n: s.count,
+    };
+    (seen.work.count > 0).then(|| Boundaries {
+        declared_ns: seen.declared_ns,
+        work_ns: of(seen.work),
+        late_ns: of(seen.late),
+        late_programs_ns: of(seen.late_programs),
+        disturbed: seen.disturbed,
+        over_own: seen.over_own,
+        over_missing: seen.over_missing,
+    })
 }
 
 /// Which terms were added to the system's, and from where.

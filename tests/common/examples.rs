@@ -10,7 +10,7 @@ use punctual_spec::Description;
 use punctual_trace::replay;
 
 /// Those of composed schedulers and shared resources.
-pub(crate) const COMPOSED: [&str; 10] = [
+pub(crate) const COMPOSED: [&str; 11] = [
     "deferrable-server",
     "three-levels",
     "greedy-neighbour",
@@ -20,6 +20,7 @@ pub(crate) const COMPOSED: [&str; 10] = [
     "composite-c",
     "composite-d",
     "compose-decoders",
+    "mixed-frame",
     "nautilus-reservations",
 ];
 

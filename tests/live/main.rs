@@ -7,6 +7,7 @@ mod examples;
 mod excuses;
 mod files;
 mod own_time;
+mod slots;
 mod threads_log;
 mod tree_log;
 mod what_if;

@@ -12,6 +12,7 @@ mod live_tree;
 mod overrun_costs;
 mod overrun_locks;
 mod own_time;
+mod slots;
 mod soundness;
 mod started;
 mod transitions;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use punctual_kern::{Constraint, Plan};
 use punctual_linux::{
-    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate,
-    measure_overheads, run,
+    Body, CpuCounters, CpuInput, GiveBack, Mode, Outcome, RunOptions, SlotFrame, Spread,
+    ThreadInput, clock_rate, measure_overheads, run,
 };
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server,
@@ -17,7 +17,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_rivals::Place;
-use punctual_tables::Tables;
+use punctual_tables::{CpuTables, Tables};
 use punctual_trace::Recorder;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -245,6 +245,7 @@ impl Live {
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
         let clock = clock_rate().frequency;
+        let frame = |cpu: &CpuTables| SlotFrame::of(cpu.policy, &cpu.slots);
         let arrival = |at: Span<Ns>| {
             let at = Instant::ZERO.saturating_add(at.ticks_up(clock));
             (at, ThreadId::new(0, 0))
@@ -282,6 +283,7 @@ impl Live {
             duration_ns: Some(for_ns),
             give_back: self.give_back,
             early_ns: early()?,
+            frames: tables.cpus.iter().map(frame).collect(),
             ..RunOptions::default()
         };
         let outcome = run(cpus, &options).map_err(|error| error.to_string())?;
@@ -315,6 +317,25 @@ pub(super) fn losses(outcome: &Flown) -> Vec<String> {
     }
 }
 
+/// The boundaries of slots as the run counted them, without those at which time was missing.
+fn of_slots(counters: &CpuCounters) -> Option<String> {
+    let seen = &counters.boundaries;
+    let cycles = |ns: u64| ns * (clock_rate().frequency.hertz() / 1_000_000) / 1_000;
+    let of = |name: &str, spread: &Spread| {
+        let [p50, p99, max] = [spread.p50_ns, spread.p99_ns, spread.max_ns].map(cycles);
+        format!("{name} p50 {p50}, p99 {p99}, max {max} cycles")
+    };
+    (seen.work.count > 0).then(|| {
+        let late = match seen.late_programs.count {
+            0 => of("owners go on after", &seen.late),
+            _ => of("programs are raised after", &seen.late_programs),
+        };
+        let (count, disturbed) = (seen.work.count, seen.disturbed);
+        let work = of("work of the core", &seen.work);
+        format!("{count} boundaries, time missing at {disturbed}; {work}; the others: {late}")
+    })
+}
+
 /// No figure takes longer.
 pub(super) const MOST_NS: u64 = 20_000_000_000;
 
@@ -335,6 +356,12 @@ impl Notebook {
         {
             notes.push("the recorder was full before the end".into());
         }
+        notes.extend(
+            outcome
+                .cpus
+                .iter()
+                .filter_map(|cpu| of_slots(&cpu.counters)),
+        );
         let missing = outcome.cpus.iter().map(|cpu| cpu.counters.missing_ns);
         let samples = self.samples.lock();
         Ok(Measured {

@@ -13,6 +13,7 @@ mod io;
 mod kern;
 mod live;
 mod locking;
+mod managing;
 mod preempting;
 mod replacing;
 mod sharing;
@@ -34,7 +35,8 @@ use punctual_terminal::{machine, output};
 /// and the wait for the next past N threads, both with everything that a run has;
 /// `switch.core.POLICY.N` is that yield without the platform: no gate, no timer, storage that the
 /// threads share. `tree.switch.D` is the yield of two threads of a scheduler D levels below the
-/// CPU's own, each level on a server.
+/// CPU's own, each level on a server. `tree.grant`, `tree.promote`, `tree.own_time` and
+/// `capability.switch` are of the core alone, as `policy.swap.N` is.
 /// `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
 /// clock, charge and record. `policy.swap.N` is another policy for a CPU with N ready threads, from
 /// the request to its first decision.
@@ -122,6 +124,7 @@ fn all() -> Vec<Bench> {
         locking::benches(),
         sharing::benches(),
         preempting::benches(),
+        managing::benches(),
         replacing::benches(),
         slots::benches(),
         io::benches(),

@@ -21,13 +21,16 @@ pub(super) fn benches() -> Vec<Bench> {
     let rival = |way: Way| move || boundaries(place()?, way);
     let flips = "sched_setscheduler, two processes";
     let stops = "SIGSTOP and SIGCONT, two processes";
+    let quotas = "cpu.max, two processes";
     vec![
         Bench::in_cycles("tdm.boundary.light", light)
             .against(flips, rival(Way::Class))
-            .against(stops, rival(Way::Signal)),
+            .against(stops, rival(Way::Signal))
+            .against(quotas, rival(Way::Quota)),
         Bench::in_cycles("tdm.boundary.program", backed)
             .against(flips, rival(Way::Class))
-            .against(stops, rival(Way::Signal)),
+            .against(stops, rival(Way::Signal))
+            .against(quotas, rival(Way::Quota)),
     ]
 }
 

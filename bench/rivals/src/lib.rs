@@ -7,13 +7,14 @@
 //!
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
-//! [`signals`]. Timers: [`timers`]. Classes: [`flips`]. A whole set of periodic
-//! threads: [`periodic`].
+//! [`signals`]. Timers: [`timers`]. Classes: [`flips`]. Control groups: [`groups`]. A whole set of
+//! periodic threads: [`periodic`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 pub mod contended;
 pub mod contexts;
 pub mod flips;
+pub mod groups;
 pub mod kernel;
 pub mod locks;
 pub mod periodic;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::Samples;
 use crate::call::{check, now, sleep_until, try_read};
+use crate::groups::Group;
 use crate::thread::{Place, on, stand_out};
 
 /// The frame, and in it the slots of the two: start and length, in nanoseconds. The rest is left
@@ -29,6 +30,8 @@ pub enum Way {
     Class,
     /// SIGCONT in its slot, SIGSTOP outside.
     Signal,
+    /// The quota of a control group, `cpu.max`: none in its slot, the least outside.
+    Quota,
 }
 
 /// The words that the processes share.
@@ -49,15 +52,26 @@ pub fn boundaries(place: Place, way: Way) -> Samples {
         let shared = share()?;
         let origin = now()? / FRAME_NS * FRAME_NS;
         let mut children = Vec::new();
+        let mut groups = Vec::new();
         let mut done = Ok(());
         for (at, _) in SLOTS_NS {
             match fork(shared, origin + at, at > 0) {
-                Ok(child) => children.push(child),
+                Ok(child) => {
+                    children.push(child);
+                    if way == Way::Quota {
+                        let group = Group::make(&at.to_string());
+                        let taken = group.and_then(|group| group.take(child).map(|()| group));
+                        match taken {
+                            Ok(group) => groups.push(group),
+                            Err(error) => done = Err(error),
+                        }
+                    }
+                }
                 Err(error) => done = Err(error),
             }
         }
         if let ([first, second], Ok(())) = (&children[..], &done) {
-            done = alternate(shared, [*first, *second], way, origin);
+            done = alternate(shared, [*first, *second], (way, &groups), origin);
         }
         shared.over.store(true, Ordering::Relaxed);
         for child in children {
@@ -143,23 +157,32 @@ fn is_in_slot(late: i64) -> bool {
 }
 
 /// Lets the two run in their slots until there are enough samples.
-fn alternate(shared: &Shared, children: [i32; 2], way: Way, origin: i64) -> Result<(), String> {
-    for child in children {
-        turn(child, way, false)?;
+fn alternate(
+    shared: &Shared,
+    children: [i32; 2],
+    (way, groups): (Way, &[Group]),
+    origin: i64,
+) -> Result<(), String> {
+    let turn = |index: usize, runs| match groups.get(index) {
+        Some(group) => group.limit(runs),
+        None => turn(children[index], way, runs),
+    };
+    for (index, child) in children.into_iter().enumerate() {
+        turn(index, false)?;
         if way == Way::Signal {
             // Stopped or not, it is above ordinary processes.
-            turn(child, Way::Class, true)?;
+            self::turn(child, Way::Class, true)?;
         }
     }
     let begun = now()?;
     let mut frame = (begun - origin) / FRAME_NS + 1;
     while (shared.taken.load(Ordering::Relaxed) as usize) < SAMPLES {
-        for (child, (at, length)) in children.into_iter().zip(SLOTS_NS) {
+        for (index, (at, length)) in SLOTS_NS.into_iter().enumerate() {
             let start = origin + frame * FRAME_NS + at;
             sleep_until(start)?;
-            turn(child, way, true)?;
+            turn(index, true)?;
             sleep_until(start + length)?;
-            turn(child, way, false)?;
+            turn(index, false)?;
         }
         let at = now()?;
         if at - begun > LONGEST_NS {
@@ -173,7 +196,7 @@ fn alternate(shared: &Shared, children: [i32; 2], way: Way, origin: i64) -> Resu
 
 fn turn(child: i32, way: Way, runs: bool) -> Result<(), String> {
     let answer = match (way, runs) {
-        (Way::Class, _) => {
+        (Way::Class | Way::Quota, _) => {
             let parameter = libc::sched_param {
                 sched_priority: if runs { 49 } else { 0 },
             };

@@ -52,6 +52,9 @@ pub struct Task {
     pub arrivals: Arrivals,
     /// The work of a job; `None`: it burns its wcet.
     pub work: Option<WorkSource>,
+    /// Its body runs on a kernel thread of its own, which may do anything, in place of its light
+    /// thread. For bodies that never end a job.
+    pub kernel_backed: bool,
 }
 
 /// The kinds of work, each with the parameters that it cannot do without, in one unit of time.
@@ -313,6 +316,7 @@ impl Task {
             follows: Vec::new(),
             arrivals: Arrivals::External,
             work: None,
+            kernel_backed: false,
         }
     }
 

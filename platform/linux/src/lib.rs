@@ -50,6 +50,7 @@ pub use measure::share::{SLICE, share_of_others};
 pub use measure::taken::try_kernel;
 pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
+pub use record::boundary::SlotFrame;
 pub use record::coherence::broken_invariant;
 #[doc(hidden)] // For the test that such runs fail.
 pub use record::forgo::forgo_deferral;
@@ -58,7 +59,8 @@ pub use record::input::{
 };
 pub use record::limits::sample_in_force;
 pub use record::outcome::{
-    CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,
+    BoundaryCounters, CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,
+    Spread,
 };
 pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};

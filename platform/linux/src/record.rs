@@ -1,6 +1,7 @@
 //! The first layer: the records of a run, as data. Nothing here enters a scheduler.
 
 pub(crate) mod body;
+pub(crate) mod boundary;
 pub(crate) mod coherence;
 pub(crate) mod direct;
 pub(crate) mod early;

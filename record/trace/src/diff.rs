@@ -10,8 +10,9 @@ use punctual_model::{Instant, ThreadId};
 
 use crate::behavior::Behavior;
 use crate::log::Log;
+use crate::quantiles::Quantiles;
 use crate::record::{Iter, Record};
-use crate::summary::{Quantiles, RunReport};
+use crate::summary::RunReport;
 
 /// How two runs differ.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,12 +17,14 @@
 
 mod atomic;
 mod behavior;
+mod boundary;
 mod diff;
 mod encode;
 pub mod export;
 mod form;
 pub mod html;
 mod log;
+mod quantiles;
 mod record;
 mod recorder;
 mod replay;
@@ -37,13 +39,15 @@ pub use behavior::{
     Behavior, BudgetLeft, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved,
     ThreadCounts, WaitReason, Waiting,
 };
+pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+pub use quantiles::Quantiles;
 pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
-    MAX_LISTED_MISSES, Miss, OracleReport, Quantiles, RequirementReport, ResourceReport, RunReport,
+    MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport, ResourceReport, RunReport,
     RunVerdict, SchedulerReport, TakenBy, TaskReport,
 };

@@ -7,6 +7,7 @@
 use punctual_model::{Instant, Ns, Requirement, Span, System, TaskId, ThreadId};
 use punctual_tables::Tables;
 
+use crate::boundary::Boundaries;
 use crate::record::Records;
 use crate::recorder::Recorder;
 
@@ -166,6 +167,8 @@ pub struct Counters {
     pub missing_method: String,
     /// What that measurement may be off by, in nanoseconds per gap.
     pub missing_error_ns: u64,
+    /// The boundaries of slots, where there are any.
+    pub boundaries: Option<Boundaries>,
     /// Anything else worth showing, as (name, value).
     pub others: Vec<(String, u64)>,
 }

@@ -19,12 +19,13 @@ mod tree;
 use punctual_model::TaskId;
 
 use crate::behavior::Behavior;
+use crate::boundary::Boundaries;
 use crate::log::Log;
+use crate::quantiles::Quantiles;
 
 pub use cause::Cause;
 pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
-pub use figures::Quantiles;
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
 pub use taken::TakenBy;
@@ -221,6 +222,9 @@ pub struct CpuReport {
     pub missing_method: String,
     /// What that may be off by, per gap.
     pub missing_error_ns: u64,
+    /// The boundaries of its slots; `None`: they were not measured.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub boundaries: Option<Boundaries>,
     /// From when on nothing was recorded.
     pub lost_from_ns: Option<u64>,
     /// What the platform counted further.

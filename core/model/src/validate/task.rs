@@ -35,6 +35,7 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
         checker.check_arrivals();
         checker.check_rules();
         checker.check_work();
+        checker.check_thread();
     }
 }
 
@@ -228,6 +229,28 @@ impl Checker<'_> {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// A kernel thread in place of a light one does not tell jobs apart, and a program needs none.
+    fn check_thread(&mut self) {
+        let task = self.task;
+        if !task.kernel_backed {
+            return;
+        }
+        if !matches!(task.class, Class::Reservation { .. } | Class::Aperiodic) {
+            self.add(
+                "thread",
+                format!("a {} task on a kernel thread", task.class.name()),
+                "user space sees none of its jobs end: make it a reservation, or aperiodic",
+            );
+        }
+        if let Some(WorkSource::Command(_)) = task.work {
+            self.add(
+                "thread",
+                "a program on a kernel thread of this process".into(),
+                "a program brings its own threads: remove `thread`",
+            );
         }
     }
 

@@ -240,6 +240,27 @@ fn arrivals_go_forward_and_keep_their_mean() {
 }
 
 #[test]
+fn a_kernel_thread_carries_a_body_that_ends_no_job_and_is_no_program() {
+    let backed = |class, work| Task {
+        kernel_backed: true,
+        work,
+        ..Task::new("a", CpuId(0), class)
+    };
+    let program = Some(WorkSource::Command(vec!["sh".into()]));
+    assert_eq!(
+        system(vec![backed(Class::Aperiodic, None)]).validate(),
+        Ok(())
+    );
+    let with_jobs = Task {
+        kernel_backed: true,
+        ..periodic("a", 0, 10, 1)
+    };
+    for task in [with_jobs, backed(Class::Aperiodic, program)] {
+        assert_eq!(task_mistake(task).0, Fault::Task(TaskId(0), "thread"));
+    }
+}
+
+#[test]
 fn suspensions_have_a_length_and_lengths_a_number() {
     let nothing = Task {
         suspensions: 2,

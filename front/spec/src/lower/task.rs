@@ -103,6 +103,7 @@ fn lower_task(
         non_preemptive: record.work("non-preemptive").unwrap_or_default(),
         arrivals: lower_arrivals(record, class),
         work: record.record("work").map(lower_work),
+        kernel_backed: record.word("thread") == Some("kernel-backed"),
         scheduler: match parent {
             Parent::Cpu(_) => None,
             Parent::Scheduler(id) => Some(id),

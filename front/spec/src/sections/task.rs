@@ -91,6 +91,13 @@ pub(super) static TASK: Keys = keys! {
     "after": List(&TaskName), ["other"], only(JOBS);
     /// A job released at r starts when every job of these released before r completed.
     "follows": List(&TaskName), ["other"], only(JOBS);
+    /// The kind of thread that carries its body; "light" when absent.
+    "thread": words! {
+        /// a thread of the scheduler's own, which switches in nanoseconds
+        "light";
+        /// a kernel thread in its place: it may wait in the kernel, start threads, call anything
+        "kernel-backed";
+    }, "kernel-backed", only(RESERVATION | APERIODIC);
     /// The work of a job; its budget when absent.
     "work": Choice(&WORK), { burn = "1ms" };
 };

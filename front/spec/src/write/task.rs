@@ -37,6 +37,7 @@ pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
         write_job(system, task, out);
     }
     out.unless(Work::ZERO, "non-preemptive", task.non_preemptive);
+    out.given("thread", task.kernel_backed.then_some("kernel-backed"));
     out.given("work", task.work.as_ref().map(work));
 }
 

@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Ceiling, Decision, Entry, Event, Message, Next, NodeId, Plan, Policy, Shard, Sink, Uncharged,
+    Decision, Entry, Event, Message, Next, NodeId, Plan, Policy, Shard, Sink, Uncharged,
 };
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 
@@ -22,7 +22,7 @@ use crate::entry::end::End;
 use crate::entry::give_back::{Owed, Runs, of_slice};
 use crate::entry::missing::{MissingTime, note_hole};
 use crate::entry::switch::{running_group, switch_here};
-use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
+use crate::entry::wakes::{awaits_answers, new_ceiling, next_answered, next_notified, next_woken};
 use crate::record::input::RunOptions;
 use crate::record::light::Light;
 use crate::record::per_cpu::{ByPolicy, PerCpu, Reason, Standing};
@@ -173,7 +173,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         while (more || self.tells(now, decision.arm) || self.has_overdue(host, now, decision.arm))
             && rounds < self.follow_ups()
         {
-            now = host.clock().now();
+            // What was decided ahead is not taken back.
+            now = host.clock().now().max(now);
             host.note_entry_until(now);
             let entry = Entry {
                 missing: self.charge(host, now, None),
@@ -403,7 +404,7 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
             c.switches = core.switches;
             c.preemptions = core.preemptions;
         });
-        self.host.count_deferrals();
+        self.host.count_distributions();
     }
 }
 
@@ -428,19 +429,19 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
 }
 
 /// An entry of the running thread, or of the signal that interrupted it: decides and switches.
-/// Returns when the thread runs again, with the gate closed.
+/// Returns when the thread runs again, with the gate closed. `DIVIDES`: the CPU has slots.
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn enter<P: Policy, S: Sink>(host: *const PerCpu, event: Event) {
+unsafe fn enter<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu, event: Event) {
     // SAFETY: as the caller vouches.
-    unsafe { enter_here::<P, S>(host, &event) };
+    unsafe { enter_here::<P, S, DIVIDES>(host, &event) };
 }
 
 /// # Safety
 /// As for [`decide`].
 #[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
+unsafe fn enter_here<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu, event: &Event) {
     // SAFETY: as in `decide`; the borrow ends with the block.
     let (now, target) = unsafe {
         let cpu = &*host.cast::<Cpu<P, S>>();
@@ -453,7 +454,7 @@ unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
         // running one; the borrows above have ended.
         Some(target) => unsafe { switch_here(host, target) },
         // SAFETY: as the caller vouches.
-        None => unsafe { enter_slowly::<P, S>(host, now, *event) },
+        None => unsafe { enter_slowly::<P, S, DIVIDES>(host, now, *event) },
     }
 }
 
@@ -461,7 +462,11 @@ unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
 /// As for [`decide`].
 #[cold]
 #[inline(never)]
-unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, event: Event) {
+unsafe fn enter_slowly<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    now: Instant,
+    event: Event,
+) {
     // SAFETY: as in `decide`; the borrow ends with the call.
     let is_tree = unsafe { (*(*host.cast::<Cpu<P, S>>()).core.get()).is_open_in_tree(now) };
     // SAFETY: as the caller vouches.
@@ -472,6 +477,10 @@ unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, ev
     let target = unsafe { decide::<P, S>(host, now, event, None) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.suspend_for(target);
+    if DIVIDES {
+        // SAFETY: the same.
+        unsafe { &*host }.leave_entry(target, None);
+    }
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_here(host, target) };
@@ -498,16 +507,17 @@ unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn give_way<P: Policy, S: Sink>(host: *const PerCpu) {
+unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
     // SAFETY: as the caller vouches.
-    unsafe { enter_here::<P, S>(host, &Event::Yield) };
+    unsafe { enter_here::<P, S, DIVIDES>(host, &Event::Yield) };
 }
 
-/// The entries of a CPU with this policy and this recorder.
-pub(crate) const fn by_policy<P: Policy + 'static, S: Sink>() -> ByPolicy {
+/// The entries of a CPU with this policy and this recorder; `DIVIDES`: they measure the
+/// boundaries of slots, which no other CPU pays for.
+pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>() -> ByPolicy {
     ByPolicy {
-        enter: enter::<P, S>,
-        give_way: give_way::<P, S>,
+        enter: enter::<P, S, DIVIDES>,
+        give_way: give_way::<P, S, DIVIDES>,
         goes_before: goes_before::<P, S>,
         standing: standing::<P, S>,
         shelve: shelve::<P, S>,
@@ -580,15 +590,4 @@ pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(
     // SAFETY: as in `decide`.
     let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
     core.slept(host, from, to);
-}
-
-/// The ceiling of the running thread, if it has changed since the core was told.
-fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
-    // SAFETY: records outlive the run (INV-L1 of `light`).
-    let light = unsafe { host.current.get().as_ref() }?;
-    light.wait_node.has_news().then(|| {
-        let ceiling = light.wait_node.ceiling.get();
-        light.wait_node.told.set(ceiling);
-        ceiling
-    })
 }

@@ -1,5 +1,6 @@
-//! Threads of a CPU that others have let go on since its last entry.
+//! Threads of a CPU that others have let go on since its last entry, and the running one's ceiling.
 
+use punctual_kern::Ceiling;
 use punctual_linux_io::Ring;
 use punctual_model::ThreadId;
 
@@ -44,4 +45,15 @@ pub(crate) fn next_answered(host: &PerCpu) -> Option<ThreadId> {
     let light = ring.next_woken()?.0.cast::<Light>();
     // SAFETY: a record of this CPU, which outlives the run (INV-L1).
     Some(unsafe { &*light }.id())
+}
+
+/// The ceiling of the running thread, if it has changed since the core was told.
+pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    let light = unsafe { host.current.get().as_ref() }?;
+    light.wait_node.has_news().then(|| {
+        let ceiling = light.wait_node.ceiling.get();
+        light.wait_node.told.set(ceiling);
+        ceiling
+    })
 }

@@ -10,6 +10,7 @@ use punctual_kern::{Plan, Shard};
 use punctual_model::{Instant, Machine, ThreadId};
 
 use super::body::Body;
+use super::boundary::SlotFrame;
 use super::limits::LOOK_NS;
 
 /// A thread that a run starts with.
@@ -86,6 +87,9 @@ pub struct RunOptions {
     /// The timer of a release may be set so much earlier (nanoseconds), as timers turn out to be
     /// late; 0: never. Admission must count it: see [`crate::Overheads::early_ns`].
     pub early_ns: u64,
+    /// The frames of the CPUs that divide time, by CPU in the order of the input: the boundaries
+    /// of their slots are measured ([`crate::CpuCounters::boundaries`]).
+    pub frames: Vec<Option<SlotFrame>>,
 }
 
 impl GiveBack {
@@ -135,6 +139,7 @@ impl Default for RunOptions {
                 every_ns: SHORTEST_DISTANCE_NS,
             },
             stop: Arc::new(AtomicBool::new(false)),
+            frames: Vec::new(),
             pool: 0,
             spawned: 0,
             patience_ns: 2_000_000_000,

@@ -26,6 +26,9 @@ const ENTRY_LIMIT_NS: u64 = if cfg!(debug_assertions) {
     50_000
 };
 
+/// A gap between two looks at the clock in a spinning loop that was not executed.
+pub(crate) const GAP_NS: u64 = 4_000;
+
 /// What is due within this may be due before its entry is over: only then is the clock read again.
 const NEAR_NS: u64 = 5_000;
 /// A thread that runs without anything due is looked at this often all the same (stop flag).

@@ -48,6 +48,42 @@ pub struct CpuCounters {
     /// The latest wake-up from such a sleep, after the instant at which the sleep was to end. It is
     /// to end a margin before something is due, and the margin follows the wake-ups.
     pub wake_late_max_ns: u64,
+    /// The boundaries of slots, where [`crate::RunOptions::frames`] has a frame.
+    pub boundaries: BoundaryCounters,
+}
+
+/// The boundaries between the slots of one CPU. Durations in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BoundaryCounters {
+    /// The scheduling time that the frame declares between two slots; 0: none.
+    pub declared_ns: u64,
+    /// Work of the core at each: from the entry's reading of the clock to the switch, at the
+    /// end of a slot and at the start of the next, with the raising of a program.
+    pub work: Spread,
+    /// From the start of a slot of a light thread or a scheduler to the switch to its owner, less
+    /// the boundaries at which time was missing.
+    pub late: Spread,
+    /// The same up to the instant at which a program or a kernel thread is raised.
+    pub late_programs: Spread,
+    /// Boundaries at which time was missing.
+    pub disturbed: u64,
+    /// Boundaries that took longer than declared, by our own doing.
+    pub over_own: u64,
+    /// The same, which would not have without the missing time.
+    pub over_missing: u64,
+}
+
+/// Durations that were seen, in nanoseconds; quantiles are at most a sixteenth too large.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// The 99th percentile.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// How the run was executed.

@@ -17,10 +17,11 @@ use punctual_linux_io::Ring;
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
+use crate::record::boundary::{Boundaries, Leaving, SlotFrame};
 use crate::record::early::{Early, STEP_NS};
 use crate::record::forgo;
 use crate::record::light::Light;
-use crate::record::limits::{Limits, RETRY_NS, WAKE_MARGIN_NS};
+use crate::record::limits::{GAP_NS, Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
@@ -142,6 +143,8 @@ pub(crate) struct PerCpu {
     /// How long it looks for news before it sleeps, in nanoseconds.
     pub(crate) watch_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
+    /// The boundaries of its frame; `None`: it does not divide time.
+    pub(crate) boundaries: Option<Boundaries>,
     /// How often others have interrupted this CPU.
     pub(crate) kicks: Cell<Kicks>,
     /// What blocking calls of its light threads go through; `None`: the kernel has no such ring.
@@ -209,6 +212,7 @@ impl PerCpu {
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             watch_ns: Cell::new(0),
             counters: Cell::new(CpuCounters::default()),
+            boundaries: None,
             kicks: Cell::new(Kicks::default()),
             ring: UnsafeCell::new(None),
             lights: UnsafeCell::new(Vec::new()),
@@ -238,6 +242,38 @@ impl PerCpu {
     pub(crate) fn allow_early(&mut self, ns: u64) {
         let clock = self.clock();
         self.early = Early::new(clock.ticks(ns), clock.ticks(STEP_NS));
+    }
+
+    /// The CPU divides time like this, if it does. Before the run.
+    pub(crate) fn divide(&mut self, frame: Option<SlotFrame>) {
+        let noise = Span::from_ticks(self.clock().ticks(GAP_NS));
+        self.boundaries = frame.map(|frame| Boundaries::new(frame, noise));
+    }
+
+    /// The entry of a CPU that divides time is about to switch to `target` (null: the carrier). It
+    /// has executed `work`; `None`: all the time. Gate closed.
+    #[inline]
+    pub(crate) fn leave_entry(&self, target: *const Light, work: Option<Span>) {
+        let Some(boundaries) = &self.boundaries else {
+            return;
+        };
+        let entered = Instant::from_ticks(self.last_entry.load(Ordering::Relaxed));
+        if boundaries.is_crossed(entered) {
+            let missing = self.clock().ticks(self.counters.get().missing_ns);
+            let missing = missing + self.known_missing.load(Ordering::Relaxed);
+            // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+            let runs = unsafe { target.as_ref() };
+            let left = self.clock().now();
+            boundaries.leave(Leaving {
+                entered,
+                work: work.unwrap_or(left.since(entered)),
+                left,
+                ran: !self.current.get().is_null(),
+                missing: Span::from_ticks(missing),
+                runs: runs.is_some(),
+                by_group: runs.is_some_and(|light| light.group.get().is_some()),
+            });
+        }
     }
 
     /// Gives the run its origin. Gate closed, before the first entry.
@@ -413,14 +449,20 @@ impl PerCpu {
         self.clock().ns(waited.ticks())
     }
 
-    /// Puts the distribution of the deferrals into the counters. Gate closed, after the run.
-    pub(crate) fn count_deferrals(&self) {
+    /// Puts the distributions of deferrals and boundaries into the counters. Gate closed, after the
+    /// run.
+    pub(crate) fn count_distributions(&self) {
         let ns = |span: Span| self.clock().ns(span.ticks());
+        let waits = self.deferral.waits();
         self.count(|c| {
-            c.deferred_p50_ns = ns(self.deferral.quantile(500));
-            c.deferred_p99_ns = ns(self.deferral.quantile(990));
-            c.deferred_max_ns = ns(self.deferral.longest());
+            c.deferred_p50_ns = ns(waits.quantile(500));
+            c.deferred_p99_ns = ns(waits.quantile(990));
+            c.deferred_max_ns = ns(waits.longest());
         });
+        if let Some(boundaries) = &self.boundaries {
+            let seen = boundaries.counters(|ticks| self.clock().ns(ticks));
+            self.count(|c| c.boundaries = seen);
+        }
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:

@@ -33,6 +33,8 @@ pub(crate) struct ThreadGroup {
     pub(crate) over: AtomicBool,
     /// Its light thread will not run again: members that look are to end.
     dismissed: AtomicBool,
+    /// It was raised before its light thread went on.
+    ahead: AtomicBool,
 }
 
 impl ThreadGroup {
@@ -44,6 +46,7 @@ impl ThreadGroup {
             low,
             over: AtomicBool::new(false),
             dismissed: AtomicBool::new(false),
+            ahead: AtomicBool::new(false),
         }
     }
 
@@ -141,8 +144,20 @@ impl ThreadGroup {
         }
     }
 
+    /// Its light thread goes on next, and the carrier is above it until then. On the carrier.
+    pub(crate) fn raise_ahead(&self) {
+        self.raise();
+        self.ahead.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was, since the last time that this was asked.
+    pub(crate) fn was_raised_ahead(&self) -> bool {
+        self.ahead.swap(false, Ordering::Relaxed)
+    }
+
     /// Somebody else runs now. Gate closed.
     pub(crate) fn lower(&self) {
+        self.ahead.store(false, Ordering::Relaxed);
         for member in self.members() {
             self.put(member, self.low);
         }

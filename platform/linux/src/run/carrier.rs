@@ -6,14 +6,15 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_kern::{Event, Policy, Sink};
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 use punctual_switch::instructions::pause;
 
 use crate::entry::cpu::{decide, note_sleep};
 use crate::entry::give_back::AWAKE_NS;
 use crate::entry::switch::switch_to;
+use crate::record::boundary::AHEAD_NS;
 use crate::record::light::{Light, Phase};
-use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
+use crate::record::limits::{GAP_NS, LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
 use crate::record::per_cpu::{PerCpu, Reason};
 use crate::sys;
 
@@ -31,8 +32,10 @@ const LONGEST_WATCH_NS: u64 = 40_000;
 const SHORTEST_WATCH_NS: u64 = 1_000;
 /// With nothing due, the stop flag is looked at this often.
 const LOOK_NS: u64 = 20_000_000;
-/// A gap between two looks at the clock in the spinning loop that was not executed.
-const GAP_NS: u64 = 4_000;
+
+/// A release so soon after the start of a slot is decided with it: frames and periods are rounded
+/// to ticks apart.
+const BEHIND_NS: u64 = 1_000;
 
 /// Lets every light thread run up to its first job, once. A signal between the change to a thread's
 /// own storage and the first store there (of its CPU) finds no CPU and returns. Nothing is lost: no
@@ -62,25 +65,32 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         pause();
     }
     let mut given_back = None;
+    let mut ahead = None;
     loop {
         view.shared.post.executes(view.index);
         let now = view.clock().now();
+        // Others may have called meanwhile, or the machine took the time.
+        let is_ahead = |at: &Instant| now < *at && next_start(view, now, AHEAD_NS).is_some();
+        let start = ahead.take().filter(is_ahead);
+        let at = start.unwrap_or(now);
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
-        let target = unsafe { decide::<P, S>(host, now, Event::Tick, given_back) };
+        let target = unsafe { decide::<P, S>(host, at, Event::Tick, given_back) };
         given_back = None;
+        if view.boundaries.is_some() {
+            leave_gap(view, now, start, target);
+        }
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };
         view.shared.post.polls(view.index);
         view.disarm_stale();
         let from = match view.reason.get() {
             Reason::End => return,
-            Reason::Idle { due, owes } => idle(
-                view,
-                due,
-                if owes { 0 } else { view.wake_margin_ns.get() },
-                true,
-                !owes,
-            ),
+            Reason::Idle { due, owes } => {
+                let margin = if owes { 0 } else { view.wake_margin_ns.get() };
+                let (due, at) = ahead_of(view, due);
+                ahead = at;
+                idle(view, due, margin, true, !owes)
+            }
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
                 let left = view.clock().ns(until.since(view.clock().now()).ticks());
@@ -93,6 +103,55 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
             unsafe { note_sleep::<P, S>(host, from, to) };
         }
     }
+}
+
+/// The start of the slot for which the core can decide now, if it is not more than that away.
+fn next_start(host: &PerCpu, now: Instant, within_ns: u64) -> Option<Instant> {
+    let within = Span::from_ticks(host.clock().ticks(within_ns));
+    host.boundaries.as_ref()?.starts_within(now, within)
+}
+
+/// When the CPU is to look into what is due, and the instant for which it decides then: the start
+/// of a slot (or a release right behind it), and ahead of that.
+fn ahead_of(host: &PerCpu, due: Option<Instant>) -> (Option<Instant>, Option<Instant>) {
+    let Some(at) = due else { return (None, None) };
+    let clock = host.clock();
+    let [ahead, behind] = [AHEAD_NS, BEHIND_NS].map(|ns| clock.ticks(ns));
+    let before = Instant::from_ticks(at.ticks().saturating_sub(ahead + behind));
+    let before = before.max(clock.now());
+    match next_start(host, before, 2 * AHEAD_NS) {
+        Some(start) if at.since(start).ticks() <= behind => {
+            let look = Instant::from_ticks(start.ticks().saturating_sub(ahead));
+            (Some(look.min(at)), Some(start.max(at)))
+        }
+        _ => (due, None),
+    }
+}
+
+/// The entry of `now` leaves: where it decided for the start of a slot, when that starts, with the
+/// owner's group raised before. Nobody's time passes meanwhile.
+fn leave_gap(host: &PerCpu, now: Instant, start: Option<Instant>, target: *const Light) {
+    let Some(start) = start else {
+        return host.leave_entry(target, None);
+    };
+    // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+    let owner = unsafe { target.as_ref() };
+    if let Some(group) = owner.and_then(|light| light.group.get()) {
+        group.raise_ahead();
+    }
+    let mut last = host.clock().now();
+    let work = last.since(now);
+    while last < start {
+        pause();
+        let at = host.clock().now();
+        // The time before the start is nobody's anyway.
+        let late = at.since(start.max(last)).ticks();
+        if at.since(last).ticks() > host.clock().ticks(GAP_NS) && late > 0 {
+            host.note_missing(late);
+        }
+        last = at;
+    }
+    host.leave_entry(target, Some(work));
 }
 
 /// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. It looks

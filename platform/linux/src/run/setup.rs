@@ -17,7 +17,7 @@ use crate::record::input::{ChildInput, CpuInput, GiveBack, RunError, RunOptions,
 use crate::record::light::{Light, Phase};
 use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
-use crate::record::per_cpu::{PerCpu, Shared};
+use crate::record::per_cpu::{ByPolicy, PerCpu, Shared};
 use crate::record::pool::{Stage, discard};
 use crate::record::text::LibraryText;
 use crate::run::carrier::{end_threads, run_loop, start_threads};
@@ -187,9 +187,10 @@ where
     let clock = Clock::starting_in(clock_rate(), 0);
     let watch = SwitchWatch::try_new().unwrap_or_else(|_| SwitchWatch::of_nobody());
     said.watched = watch.is_on();
+    let frame = options.frames.get(index).cloned().flatten();
     let mut host = PerCpu::new(
         index,
-        by_policy::<P, S>(),
+        entries::<P, S>(frame.is_some()),
         clock,
         shared,
         LibraryText::find(),
@@ -200,6 +201,7 @@ where
     );
     host.limits.sample(&clock, options.sample_ns);
     host.allow_early(options.early_ns);
+    host.divide(frame);
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.ring.get() = make_ring(input.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
@@ -239,6 +241,14 @@ where
             drop(unsafe { Box::from_raw(cpu) });
             Err(error)
         }
+    }
+}
+
+/// The entries of a CPU, which divides time or does not.
+fn entries<P: Policy + 'static, S: Sink>(divides: bool) -> ByPolicy {
+    match divides {
+        true => by_policy::<P, S, true>(),
+        false => by_policy::<P, S, false>(),
     }
 }
 

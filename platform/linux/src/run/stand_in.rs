@@ -75,7 +75,14 @@ impl ThreadGroup {
             if light.wait_node.cancelled.get() {
                 self.dismiss();
             }
-            self.raise();
+            if !self.was_raised_ahead() {
+                self.raise();
+            }
+            // SAFETY: as above; signals are held back, so that nobody else is in there.
+            let host = unsafe { &*light.host() };
+            if let Some(boundaries) = &host.boundaries {
+                boundaries.raised(host.clock().now());
+            }
             nap(LOOK_NS, ended, open);
         }
         set_mask(open);

@@ -1,24 +1,19 @@
-//! How long preemptions waited for code that must be left first, as a distribution.
+//! How long preemptions waited for code that must be left first.
 //!
 //! A wait begins with the signal that finds such code and ends with the entry that takes the
-//! preemption. Kept in parts of powers of two, so that recording is a shift and an addition.
+//! preemption.
 
 use core::cell::Cell;
 
 use punctual_model::{Instant, Span};
 
-/// Parts of each power of two: a figure is at most one sixteenth above what was seen.
-const PARTS: u64 = 1 << PARTS_SHIFT;
-const PARTS_SHIFT: u32 = 4;
-/// A row of [`PARTS`] for the small values, and one for each power of two above.
-const PLACES: usize = ((u64::BITS - PARTS_SHIFT + 1) << PARTS_SHIFT) as usize;
+use super::distribution::Distribution;
 
 /// The waits of one CPU. To be used with its gate closed.
 #[derive(Debug)]
 pub(crate) struct Deferral {
     since: Cell<Option<Instant>>,
-    waits: Box<[Cell<u32>]>,
-    longest: Cell<Span>,
+    waits: Distribution,
 }
 
 impl Deferral {
@@ -26,8 +21,7 @@ impl Deferral {
     pub(crate) fn new() -> Deferral {
         Deferral {
             since: Cell::new(None),
-            waits: vec![Cell::new(0); PLACES].into_boxed_slice(),
-            longest: Cell::new(Span::ZERO),
+            waits: Distribution::new(),
         }
     }
 
@@ -48,55 +42,14 @@ impl Deferral {
     #[inline]
     pub(crate) fn end(&self, now: Instant) {
         if let Some(since) = self.since.take() {
-            self.keep(now.since(since));
+            self.waits.keep(now.since(since));
         }
     }
 
-    fn keep(&self, wait: Span) {
-        let count = &self.waits[place_of(wait.ticks())];
-        count.set(count.get().saturating_add(1));
-        self.longest.set(self.longest.get().max(wait));
+    /// The waits that are over.
+    pub(crate) fn waits(&self) -> &Distribution {
+        &self.waits
     }
-
-    /// The longest wait that is over.
-    pub(crate) fn longest(&self) -> Span {
-        self.longest.get()
-    }
-
-    /// A wait that `per_mille` of all do not exceed, by nearest rank, rounded up to the end of its
-    /// part; zero without any. O(parts).
-    pub(crate) fn quantile(&self, per_mille: u64) -> Span {
-        let counts = || self.waits.iter().map(|count| u64::from(count.get()));
-        let rank = (counts().sum::<u64>() * per_mille).div_ceil(1_000).max(1);
-        let mut seen = 0;
-        let place = counts().position(|count| {
-            seen += count;
-            seen >= rank
-        });
-        place.map_or(Span::ZERO, |place| {
-            Span::from_ticks(last_of(place)).min(self.longest.get())
-        })
-    }
-}
-
-/// The place of a value. The first places hold one value each; then the highest bit chooses a row
-/// of [`PARTS`], and the bits behind it the place in the row.
-fn place_of(value: u64) -> usize {
-    let shift = (value | (PARTS - 1)).ilog2().saturating_sub(PARTS_SHIFT);
-    // Below PLACES: at most 59 rows of 16, and 31 (so it has a place in any type).
-    let part = usize::try_from(value >> shift).unwrap_or(0);
-    ((shift as usize) << PARTS_SHIFT) + part
-}
-
-/// The largest value of a place.
-fn last_of(place: usize) -> u64 {
-    let place = place as u64;
-    if place < 2 * PARTS {
-        return place;
-    }
-    let shift = place / PARTS - 1;
-    let part = place % PARTS + PARTS;
-    ((part + 1) << shift).wrapping_sub(1)
 }
 
 #[cfg(test)]
@@ -104,28 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_in_order_and_end_at_most_a_sixteenth_above_their_values() {
-        let mut values: Vec<u64> = (0..5_000).collect();
-        let powers = (0..64).map(|bit| 1_u64 << bit);
-        values.extend(powers.flat_map(|power| [power - 1, power, power.saturating_add(power / 3)]));
-        values.push(u64::MAX);
-        values.sort_unstable();
-        let places: Vec<usize> = values.iter().map(|&value| place_of(value)).collect();
-        assert!(places.is_sorted());
-        assert!(places.iter().all(|&place| place < PLACES));
-        for (&value, &place) in values.iter().zip(&places) {
-            let last = last_of(place);
-            assert!(
-                value <= last && last - value <= value / PARTS,
-                "{value}: {last}"
-            );
-        }
-    }
-
-    #[test]
-    fn quantiles_are_waits_by_nearest_rank() {
+    fn a_wait_lasts_from_the_first_signal_to_its_end() {
         let deferral = Deferral::new();
-        assert_eq!(deferral.quantile(500), Span::ZERO);
         for n in 0..100_u64 {
             let start = Instant::from_ticks(1_000_000 * n);
             assert_eq!(deferral.go_on(start), (Span::ZERO, true));
@@ -136,12 +69,7 @@ mod tests {
             deferral.end(start.saturating_add(Span::from_ticks(900_000)));
         }
         assert!(!deferral.is_open());
-        assert_eq!(deferral.quantile(0), Span::ZERO);
-        assert_eq!(deferral.quantile(250), Span::from_ticks(24));
-        // 49 shares its part with 48, the part ends with it.
-        assert_eq!(deferral.quantile(500), Span::from_ticks(49));
-        // 98 lies in 96..=99, and nothing longer than 99 was seen.
-        assert_eq!(deferral.quantile(990), Span::from_ticks(99));
-        assert_eq!(deferral.longest(), Span::from_ticks(99));
+        assert_eq!(deferral.waits().count(), 100);
+        assert_eq!(deferral.waits().longest(), Span::from_ticks(99));
     }
 }

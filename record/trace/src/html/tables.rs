@@ -231,6 +231,15 @@ pub(super) fn cpus(out: &mut String, report: &RunReport) {
             "<p class=\"remark\">CPU {id}: missing time measured by {method}</p>"
         );
     }
+    for (cpu, seen) in report
+        .cpus
+        .iter()
+        .take(MAX_LINES)
+        .filter_map(|c| Some((c, c.boundaries?)))
+    {
+        let id = clip(&cpu.id, 30);
+        putln!(out, "<p class=\"remark\">CPU {}: {seen}</p>", Escaped(&id));
+    }
     let counters = report.cpus.iter().take(MAX_LINES);
     for (cpu, counter) in counters.flat_map(|c| c.counters.iter().take(20).map(move |n| (c, n))) {
         let (name, value) = (clip(&counter.name, 80), Count(counter.value));

@@ -351,6 +351,9 @@ fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fm
             writeln!(f, "      taken by: {by}")?;
         }
     }
+    if let Some(boundaries) = &cpu.boundaries {
+        writeln!(f, "    slots: {boundaries}")?;
+    }
     if cpu.given_back_ns > 0 {
         writeln!(
             f,

@@ -3,39 +3,9 @@
 use super::{Counter, CpuReport, Fact, TakenBy, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::{Bound, Counters, Log};
+use crate::quantiles::Quantiles;
 use punctual_kern::MissingCause;
 use punctual_model::Instant;
-
-/// Exact quantiles of all observations, by nearest rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Quantiles {
-    /// Median; `None` without observations.
-    pub p50: Option<u64>,
-    /// 99 % of the observations are at most this.
-    pub p99: Option<u64>,
-    /// The largest.
-    pub max: Option<u64>,
-    /// How many observations.
-    pub n: u64,
-}
-
-impl Quantiles {
-    /// Quantiles of `values`, which get sorted. O(n log n).
-    pub fn of(values: &mut [u64]) -> Quantiles {
-        values.sort_unstable();
-        let rank = |percent: usize| {
-            let rank = (values.len() * percent).div_ceil(100);
-            values.get(rank.saturating_sub(1)).copied()
-        };
-        Quantiles {
-            p50: rank(50),
-            p99: rank(99),
-            max: values.last().copied(),
-            n: values.len() as u64,
-        }
-    }
-}
 
 /// One report per task, in the order of the file.
 pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<TaskReport> {
@@ -160,6 +130,7 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
             given_back_ns: log.ns(gaps(MissingCause::GivenBack).sum()),
             missing_method: cpu.counters.missing_method.clone(),
             missing_error_ns: cpu.counters.missing_error_ns,
+            boundaries: cpu.counters.boundaries,
             lost_from_ns: cpu.lost_from.map(|at| log.ns(at.ticks())),
             counters: cpu.counters.others.iter().map(counter).collect(),
         }
@@ -169,13 +140,12 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
 
 /// What the platform kept of its deferrals.
 fn deferral(counters: &Counters) -> Quantiles {
-    let some = |ns: u64| (counters.deferrals > 0).then_some(ns);
-    Quantiles {
-        p50: some(counters.deferred_p50_ns),
-        p99: some(counters.deferred_p99_ns),
-        max: some(counters.deferred_max_ns),
-        n: counters.deferrals,
-    }
+    let waits = [
+        counters.deferred_p50_ns,
+        counters.deferred_p99_ns,
+        counters.deferred_max_ns,
+    ];
+    Quantiles::seen(counters.deferrals, waits)
 }
 
 fn counter((name, value): &(String, u64)) -> Counter {
@@ -191,21 +161,4 @@ pub(super) fn facts(machine: &[(String, String)]) -> Vec<Fact> {
         value: value.clone(),
     };
     machine.iter().map(fact).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_observations_by_nearest_rank() {
-        let mut values: Vec<u64> = (1..=200).rev().collect();
-        let q = Quantiles::of(&mut values);
-        assert_eq!(
-            (q.p50, q.p99, q.max, q.n),
-            (Some(100), Some(198), Some(200), 200)
-        );
-        assert_eq!(Quantiles::of(&mut []).max, None);
-        assert_eq!(Quantiles::of(&mut [7]).p99, Some(7));
-    }
 }

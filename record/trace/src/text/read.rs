@@ -8,6 +8,7 @@ use punctual_tables::{CpuTables, Tables};
 use super::read_tables::{TablesReader, created, words_of};
 use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
+use crate::boundary::Boundaries;
 use crate::encode;
 use crate::form::{self, Form};
 use crate::log::{Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TaskInfo};
@@ -429,6 +430,11 @@ fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
         "late-max" => c.late_max_ns = number(rest)?,
         "missing-error" => c.missing_error_ns = number(rest)?,
         "missing-method" => c.missing_method = unescape(rest)?,
+        "boundaries" => {
+            let numbers: Result<Vec<u64>, _> = rest.split(' ').map(number).collect();
+            let boundaries = Boundaries::of_numbers(&numbers?);
+            c.boundaries = Some(boundaries.ok_or("boundaries have 16 numbers")?);
+        }
         "counter" => {
             let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
             c.others.push((unescape(name)?, number(value)?));

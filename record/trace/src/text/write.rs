@@ -223,6 +223,10 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     number(text, "late-max", c.late_max_ns);
     number(text, "missing-error", c.missing_error_ns);
     line(text, "missing-method", &c.missing_method);
+    if let Some(boundaries) = &c.boundaries {
+        let numbers = boundaries.numbers().map(|number| number.to_string());
+        line(text, "boundaries", &numbers.join(" "));
+    }
     for (name, value) in &c.others {
         line(text, "counter", &format!("{value} {name}"));
     }

@@ -91,7 +91,7 @@ fn host() -> PerCpu {
     let shared = Shared::new(Post::new(1, IGNORED), 1, Arc::default());
     PerCpu::new(
         0,
-        by_policy::<AnyPolicy, Told>(),
+        by_policy::<AnyPolicy, Told, false>(),
         clock,
         Arc::new(shared),
         LibraryText::find(),
