@@ -7,7 +7,8 @@
 //! decides on its own supply must have one), and an endless loop joins it. Iteration by iteration,
 //! the start and finish times of the application under observation are subtracted. In `sim` the
 //! differences are zero; here the plot shows what is left of them, and beside it the same two
-//! applications under plain priorities, without slots.
+//! applications under plain priorities, without slots. Finish times are compared over missing time,
+//! too: both runs are played again without the time that the machine took.
 //!
 //! Source: CompOSe §5.1 and Fig. 7 and 8.
 

@@ -20,7 +20,11 @@ type Pick = fn(&Difference) -> i64;
 pub(crate) fn draw(all: &[Series]) -> String {
     let mut scenarios: Vec<&str> = all.iter().map(|series| series.scenario).collect();
     scenarios.dedup();
-    let panels: [(&str, Pick); 2] = [("start", |d| d.start_ns), ("finish", |d| d.finish_ns)];
+    let panels: [(&str, Pick); 3] = [
+        ("start", |d| d.start_ns),
+        ("finish", |d| d.finish_ns),
+        ("finish over missing time", |d| d.over_ns),
+    ];
     let mut body = String::new();
     let mut top = GAP;
     for scenario in &scenarios {

@@ -261,6 +261,44 @@ fn nor_can_it_when_every_resumption_finds_cold_caches() {
     neighbours_are_not_seen(Work::from_us(7));
 }
 
+/// From arrival to start and to finish of each job of the first three tasks: an application of the
+/// decoders.
+fn times(system: &System) -> Vec<[u64; 3]> {
+    let options = SimOptions {
+        duration: Some(Span::from_ms(2_000)),
+        ..SimOptions::default()
+    };
+    let log = simulate_unjudged(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let behavior = punctual_trace::Behavior::new(&log, 0);
+    let jobs = behavior.jobs.iter().enumerate();
+    let own = jobs.filter(|(_, job)| job.thread.index() < 3);
+    let times = own.filter_map(|(index, job)| {
+        let mut segments = behavior.segments.iter();
+        let start = segments.find(|segment| segment.job == Some(index))?.start;
+        Some([job.arrival, start, job.ended?].map(punctual_model::Instant::ticks))
+    });
+    times.collect()
+}
+
+/// The two runs that `examples/composability` compares live.
+#[test]
+fn start_and_finish_times_of_a_decoder_are_the_same_whatever_the_other_does() {
+    let quiet = crate::common::examples::example("compose-decoders");
+    let mut greedy = quiet.clone();
+    greedy.schedulers[1].trust = Trust::OwnTime;
+    for task in &mut greedy.tasks {
+        if task.scheduler == Some(SchedulerId(1)) {
+            task.work = None;
+        }
+    }
+    let mut endless = Task::new("greedy", CpuId(0), Class::Aperiodic);
+    endless.scheduler = Some(SchedulerId(1));
+    greedy.tasks.push(endless);
+    let seen = times(&quiet);
+    assert!(seen.len() > 120, "{}", seen.len());
+    assert_eq!(seen, times(&greedy));
+}
+
 /// The projection can tell: without slots, the same neighbour is seen at once.
 #[test]
 fn without_slots_the_neighbours_are_seen() {
