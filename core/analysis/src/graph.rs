@@ -26,12 +26,15 @@ mod tile;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use punctual_dataflow::Front;
 use punctual_model::{Graph, GraphId, Place, System};
 
 use crate::error::Checked;
 use crate::units::Span;
 use crate::verdict::{ActorVerdict, Exactness, GraphVerdict, Refusal, Subject, Test};
 use evaluate::{Outcome, Runs, evaluate};
+pub(crate) use explain::of_period;
+pub(crate) use fix::holds;
 use tile::tile_name;
 
 /// The test of every graph.
@@ -63,11 +66,26 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
 /// Whether every graph of a system keeps what is required of it.
 pub(crate) fn are_admitted(system: &System) -> Checked<bool> {
     for graph in &system.graphs {
-        if !fix::holds(system, graph)? {
+        if !holds(system, graph)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Which capacities buy which period, on the tiles of a system; `None`: it stops with any.
+pub(crate) fn front(system: &System, graph: &Graph) -> Checked<Option<Front>> {
+    let mut free = graph.clone();
+    for fifo in free.fifos.iter_mut().filter(|fifo| fifo.from != fifo.to) {
+        fifo.capacity = None;
+    }
+    let Outcome::Runs(runs) = evaluate(system, &free)? else {
+        return Ok(None);
+    };
+    let front = punctual_dataflow::front(&free, &runs.firings, &runs.times);
+    front
+        .map(Some)
+        .map_err(|error| evaluate::named(&graph.name, &error))
 }
 
 /// The row of one graph, and the reason why it is refused.

@@ -1,4 +1,4 @@
-//! Parameters for a system that has none that work: budgets, slots, priorities, a partition
+//! Parameters for a system that has none that work: budgets, slots, priorities, places, capacities
 //!
 //! Every suggestion is a whole system that [`crate::is_admitted`] admits; an answer "there is none"
 //! says on what ground. The searches use the admission itself, so they are as sharp as it is and
@@ -8,6 +8,7 @@
 //! 1. Those of the admission, and those that each search lists.
 
 mod budget;
+mod capacities;
 mod judge;
 mod partition;
 mod priorities;
@@ -34,6 +35,8 @@ pub enum Aim {
     Priorities,
     /// The CPU of every task.
     Partition,
+    /// The smallest capacities of the FIFOs of graphs.
+    Capacities,
 }
 
 /// A system that is admitted, and how it differs from the one given.
@@ -109,6 +112,7 @@ pub fn suggest(system: &System, aim: Aim) -> Result<Suggestion, NoSuggestion> {
         Aim::Slots => slots::shorten(system),
         Aim::Priorities => priorities::assign(system),
         Aim::Partition => partition::place(system),
+        Aim::Capacities => capacities::shrink(system),
     }
 }
 

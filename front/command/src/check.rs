@@ -89,6 +89,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
 
 /// Suggestions, simulations of a hyperperiod and certificates speak of one system.
 fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
+    if args.simulate && !system.graphs.is_empty() {
+        let what = "--simulate counts jobs, and nothing executes graphs yet";
+        return Err(Failure::input(what).with_help("check it without this"));
+    }
     let why = "this file changes its system while it runs";
     let help = "take its [change] sections out, or check it without this";
     let flags = [

@@ -25,6 +25,8 @@ pub(crate) enum Wanted {
     Slots,
     /// Priorities, by Audsley's assignment
     Priorities,
+    /// The smallest capacities of the FIFOs of graphs, and which period each further place buys
+    Buffers,
     /// A CPU for every task, by bin packing with the exact test
     Partition,
 }
@@ -36,6 +38,7 @@ impl Wanted {
             Wanted::Slots => Aim::Slots,
             Wanted::Priorities => Aim::Priorities,
             Wanted::Partition => Aim::Partition,
+            Wanted::Buffers => Aim::Capacities,
         }
     }
 
@@ -45,6 +48,7 @@ impl Wanted {
             Wanted::Slots => "slots",
             Wanted::Priorities => "priorities",
             Wanted::Partition => "partition",
+            Wanted::Buffers => "buffers",
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn period(circle: &WorstCircle, period: Fraction) -> String {
 }
 
 /// A period as people write it; a fraction of a nanosecond is kept.
-pub(super) fn of_period(period: Fraction) -> String {
+pub(crate) fn of_period(period: Fraction) -> String {
     match period.denominator() {
         1 => readable(period.numerator()).to_string(),
         _ => format!("{period} ns"),
@@ -111,16 +111,18 @@ pub(super) fn why_not(system: &System, graph: &Graph, outcome: &Outcome) -> Stri
             let tile = graph.orders.get(*order).map(|order| order.tile);
             let tile = tile.map_or(String::new(), |tile| tile_name(system, tile));
             format!(
-                "the order of {tile} has `{}` {listed} times, and an iteration fires it {needed} times",
-                actor_name(graph, *actor)
+                "the order of {tile} has `{}` {}, and an iteration fires it {}",
+                actor_name(graph, *actor),
+                how_often(*listed),
+                how_often(*needed)
             )
         }
         Outcome::Stops { deadlock, .. } => {
             let waits = deadlock.circle.iter().map(|wait| wait_words(graph, *wait));
             let waits: Vec<String> = waits.collect();
             format!(
-                "it stops for ever after {} firings: {}",
-                deadlock.firings,
+                "it stops for ever after {}: {}",
+                count(deadlock.firings, "firing"),
                 waits.join("; ")
             )
         }
@@ -151,16 +153,31 @@ fn wait_words(graph: &Graph, wait: Wait) -> String {
     match wait.link {
         Link::Tokens(fifo) => {
             let fifo = fifo_name(graph, fifo);
-            format!("`{actor}` lacks {missing} tokens in `{fifo}`, which `{other}` would add")
+            let missing = count(missing, "token");
+            format!("`{actor}` lacks {missing} in `{fifo}`, which `{other}` would add")
         }
         Link::Space(fifo) => {
             let fifo = fifo_name(graph, fifo);
             format!(
-                "`{actor}` lacks space for {missing} tokens in `{fifo}`, which `{other}` would free"
+                "`{actor}` lacks space for {} in `{fifo}`, which `{other}` would free",
+                count(missing, "token")
             )
         }
         Link::Order(_) | Link::Itself => format!("`{actor}` waits for the turn of `{other}`"),
     }
+}
+
+fn how_often(times: u64) -> String {
+    match times {
+        0 => "never".into(),
+        1 => "once".into(),
+        times => format!("{times} times"),
+    }
+}
+
+fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 fn link_name(graph: &Graph, link: Link) -> String {

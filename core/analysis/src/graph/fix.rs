@@ -20,7 +20,7 @@ use crate::units::border;
 use crate::verdict::GraphFix;
 
 /// Whether a graph goes on and keeps what is required of it, on the tiles of `system`.
-pub(super) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
+pub(crate) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
     let Outcome::Runs(runs) = evaluate(system, graph)? else {
         return Ok(false);
     };
