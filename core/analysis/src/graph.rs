@@ -171,7 +171,12 @@ fn memory(system: &System, graph: &Graph) -> Vec<(String, Option<u64>)> {
         };
         let place = actor.map_or("memory".into(), |actor| tile_name(system, actor.tile));
         // A FIFO of an actor to itself never holds more than at first and a cycle of phases.
-        let cycle = || fifo.produce.iter().map(|&rate| u64::from(rate)).sum::<u64>();
+        let cycle = || {
+            fifo.produce
+                .iter()
+                .map(|&rate| u64::from(rate))
+                .sum::<u64>()
+        };
         let kept = (fifo.from == fifo.to).then(|| cycle() + u64::from(fifo.initial));
         let most = fifo.capacity.map(u64::from).or(kept);
         let bytes = most.map(|most| most.saturating_mul(fifo.token_size.into()));

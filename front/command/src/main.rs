@@ -17,6 +17,7 @@ mod flags;
 mod for_c;
 mod graphs;
 mod hyperperiod_text;
+mod import;
 mod input;
 mod logfile;
 mod outcome;
@@ -29,6 +30,7 @@ mod schema;
 mod sim;
 mod suggest;
 mod task_table;
+mod to_sdf3;
 mod verdict_json;
 mod verdict_page;
 mod verdict_text;
@@ -70,6 +72,8 @@ enum Command {
     Replay(replay::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
+    Import(import::Args),
+    Export(to_sdf3::Args),
     /// Measures every primitive and its rivals on this machine
     Bench(beside::Args),
     /// Compares a system under Punctual with the same as threads of the kernel
@@ -92,6 +96,8 @@ impl Command {
             Command::Replay(args) => replay::execute(args),
             Command::Diff(args) => diff::execute(args),
             Command::Doctor(args) => doctor::execute(args),
+            Command::Import(args) => import::execute(args),
+            Command::Export(args) => to_sdf3::execute(args),
             Command::Bench(args) => beside::execute("bench", args),
             Command::Compare(args) => beside::execute("compare", args),
             Command::Conform(args) => beside::execute("conform", args),
@@ -115,7 +121,7 @@ impl Command {
             | Command::Compare(args)
             | Command::Conform(args)
             | Command::Sweep(args) => args.json(),
-            Command::Schema(_) => false,
+            Command::Import(_) | Command::Export(_) | Command::Schema(_) => false,
         }
     }
 }

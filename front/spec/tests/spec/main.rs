@@ -7,6 +7,7 @@ mod load;
 mod mistakes;
 mod mutations;
 mod schema;
+mod sdf3;
 mod two_tasks;
 mod valid;
 mod write;

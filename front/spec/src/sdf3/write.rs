@@ -1,0 +1,120 @@
+//! From a graph to the XML of SDF3.
+
+use std::fmt::{Display, Write};
+
+use punctual_model::Graph;
+use quick_xml::escape::escape;
+
+/// Writes a graph in the XML of SDF3, as `sdf` where every actor has one phase and as `csdf`
+/// otherwise. [`crate::read_sdf3`] gives the same actors and FIFOs again; tiles, orders, work,
+/// places and requirements are lost. O(size).
+pub fn write_sdf3(graph: &Graph) -> String {
+    let cycles = graph
+        .fifos
+        .iter()
+        .flat_map(|fifo| [fifo.produce.len(), fifo.consume.len()]);
+    let mut cycles = cycles.chain(graph.actors.iter().map(|actor| actor.wcet.len()));
+    let kind = if cycles.all(|length| length == 1) {
+        "sdf"
+    } else {
+        "csdf"
+    };
+    let name = escape(graph.name.as_str());
+    let mut out = Out(String::new());
+    out.line(0, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
+    out.line(0, format_args!("<sdf3 type=\"{kind}\" version=\"1.0\">"));
+    out.line(1, format_args!("<applicationGraph name=\"{name}\">"));
+    out.line(2, format_args!("<{kind} name=\"{name}\" type=\"{name}\">"));
+    for (index, actor) in graph.actors.iter().enumerate() {
+        let actor_name = escape(actor.name.as_str());
+        out.line(
+            3,
+            format_args!("<actor name=\"{actor_name}\" type=\"{actor_name}\">"),
+        );
+        for (place, fifo) in graph.fifos.iter().enumerate() {
+            for (end, way, rates) in [
+                (fifo.from, "out", &fifo.produce),
+                (fifo.to, "in", &fifo.consume),
+            ] {
+                if end.index() == index {
+                    let rates = list(rates);
+                    out.line(
+                        4,
+                        format_args!(
+                            "<port type=\"{way}\" name=\"{way}{place}\" rate=\"{rates}\"/>"
+                        ),
+                    );
+                }
+            }
+        }
+        out.line(3, "</actor>");
+    }
+    let actor_name = |index: usize| {
+        let actor = graph.actors.get(index);
+        actor.map_or(String::new(), |actor| {
+            escape(actor.name.as_str()).into_owned()
+        })
+    };
+    for (place, fifo) in graph.fifos.iter().enumerate() {
+        let name = escape(fifo.name.as_str());
+        let (from, to) = (actor_name(fifo.from.index()), actor_name(fifo.to.index()));
+        let ends = format!(
+            "srcActor=\"{from}\" srcPort=\"out{place}\" dstActor=\"{to}\" dstPort=\"in{place}\""
+        );
+        out.line(
+            3,
+            format_args!(
+                "<channel name=\"{name}\" {ends} initialTokens=\"{}\"/>",
+                fifo.initial
+            ),
+        );
+    }
+    out.line(2, format_args!("</{kind}>"));
+    out.line(2, format_args!("<{kind}Properties>"));
+    for (index, actor) in graph.actors.iter().enumerate() {
+        let times: Vec<u64> = actor.wcet.iter().map(|wcet| wcet.as_ns()).collect();
+        out.line(
+            3,
+            format_args!("<actorProperties actor=\"{}\">", actor_name(index)),
+        );
+        out.line(4, "<processor type=\"cpu\" default=\"true\">");
+        out.line(
+            5,
+            format_args!("<executionTime time=\"{}\"/>", list(&times)),
+        );
+        out.line(4, "</processor>");
+        out.line(3, "</actorProperties>");
+    }
+    for fifo in &graph.fifos {
+        let name = escape(fifo.name.as_str());
+        out.line(3, format_args!("<channelProperties channel=\"{name}\">"));
+        if let Some(capacity) = fifo.capacity {
+            out.line(4, format_args!("<bufferSize sz=\"{capacity}\"/>"));
+        }
+        if fifo.token_size > 0 {
+            let bits = u64::from(fifo.token_size) * 8;
+            out.line(4, format_args!("<tokenSize sz=\"{bits}\"/>"));
+        }
+        out.line(3, "</channelProperties>");
+    }
+    out.line(2, format_args!("</{kind}Properties>"));
+    out.line(1, "</applicationGraph>");
+    out.line(0, "</sdf3>");
+    out.0
+}
+
+/// Numbers with commas between.
+fn list<T: Display>(numbers: &[T]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(",")
+}
+
+/// The text so far.
+struct Out(String);
+
+impl Out {
+    fn line(&mut self, depth: usize, line: impl Display) {
+        // Writing into a text cannot fail.
+        let _ = writeln!(self.0, "{:1$}{line}", "", depth * 2);
+    }
+}
