@@ -178,6 +178,10 @@ impl System {
     fn load(file: &Path, args: &Args) -> Result<System, Failure> {
         let description = punctual_spec::load(file)
             .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
+        if !description.system.graphs.is_empty() {
+            let what = "this file has a graph, and graphs are analysed but not executed yet";
+            return Err(Failure::input(what).with_help("`punctual check` analyses it"));
+        }
         let subject = Subject::of(&description, &args.cpu)?;
         leave_one_cpu(&subject)?;
         let runaway = args.runaway.as_deref();

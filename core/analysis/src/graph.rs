@@ -29,9 +29,11 @@ use alloc::vec::Vec;
 use punctual_dataflow::Front;
 use punctual_model::{Graph, GraphId, Place, System};
 
-use crate::error::Checked;
+use crate::error::{AnalysisError, Checked};
 use crate::units::Span;
-use crate::verdict::{ActorVerdict, Exactness, GraphVerdict, Refusal, Subject, Test};
+use crate::verdict::{
+    ActorVerdict, Exactness, GraphSchedule, GraphVerdict, Refusal, Subject, Test,
+};
 use evaluate::{Outcome, Runs, evaluate};
 pub(crate) use explain::of_period;
 pub(crate) use fix::holds;
@@ -86,6 +88,37 @@ pub(crate) fn front(system: &System, graph: &Graph) -> Checked<Option<Front>> {
     front
         .map(Some)
         .map_err(|error| evaluate::named(&graph.name, &error))
+}
+
+/// The schedule that shows the latency of a graph; `None`: it cannot go on, or does not keep what
+/// is required. The cost is that of its worst circle.
+///
+/// # Errors
+///
+/// As [`crate::admit`].
+pub fn graph_schedule(
+    system: &System,
+    graph: GraphId,
+) -> Result<Option<GraphSchedule>, AnalysisError> {
+    let Some(graph) = system.graphs.get(graph.index()) else {
+        return Ok(None);
+    };
+    let Outcome::Runs(runs) = evaluate(system, graph)? else {
+        return Ok(None);
+    };
+    if explain::late(graph, &runs).is_some() {
+        return Ok(None);
+    }
+    let mut starts = alloc::vec![Vec::new(); graph.actors.len()];
+    for (node, &start) in runs.schedule.starts.iter().enumerate() {
+        starts[runs.unfolded.name(node).0].push(start);
+    }
+    Ok(Some(GraphSchedule {
+        period: runs.schedule.period,
+        starts,
+        responses: runs.times,
+        latency: Span::from_ns(runs.latency),
+    }))
 }
 
 /// The row of one graph, and the reason why it is refused.

@@ -78,13 +78,14 @@ mod verdict;
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
 pub use busiest::busiest;
 pub use error::AnalysisError;
+pub use graph::graph_schedule;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
 pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
 pub use verdict::{
-    ActorVerdict, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix, GraphVerdict,
-    Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack,
-    SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness, WorstCircle,
+    ActorVerdict, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix, GraphSchedule,
+    GraphVerdict, Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal, SchedulerVerdict,
+    Slack, SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness, WorstCircle,
 };

@@ -465,6 +465,20 @@ pub struct ActorVerdict {
     pub response: Option<Span<Ns>>,
 }
 
+/// A schedule of a graph that repeats: nobody who fires as soon as it may is later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GraphSchedule {
+    /// Nanoseconds from one iteration to the next.
+    pub period: Fraction,
+    /// Of each actor: the starts of its firings in the first iteration, in parts of a nanosecond
+    /// as the denominator of the period says.
+    pub starts: Vec<Vec<u128>>,
+    /// Of each actor: the response of each of its phases, in nanoseconds.
+    pub responses: Vec<Vec<u64>>,
+    /// From the start of a period to the end of the last output of its iteration.
+    pub latency: Span<Ns>,
+}
+
 /// Firings that wait for each other in a circle, and take longest for each iteration on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorstCircle {

@@ -6,7 +6,7 @@ use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
 use crate::changes::Judged;
-use crate::{certify, hyperperiod_text, input, suggest};
+use crate::{certify, certify_graphs, hyperperiod_text, input, suggest};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -119,8 +119,12 @@ fn write_certificate(
 ) -> Result<(), Failure> {
     input::refuse_overwriting(path, source)?;
     let file = PromisedFile::open(path)?;
-    let certificate = certify::issue(system, verdict).map_err(|why| {
-        Failure::run(why).with_help("without --certificate the verdict itself is printed")
-    })?;
+    let none =
+        |why| Failure::run(why).with_help("without --certificate the verdict itself is printed");
+    if !system.graphs.is_empty() {
+        let certificate = certify_graphs::issue(system).map_err(none)?;
+        return file.fill(|out| Ok(serde_json::to_writer(out, &certificate)?));
+    }
+    let certificate = certify::issue(system, verdict).map_err(none)?;
     file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?))
 }

@@ -7,6 +7,7 @@
 
 mod beside;
 mod certify;
+mod certify_graphs;
 mod changes;
 mod check;
 mod diff;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use punctual_certificate::{Certificate, Claims, Wrong};
+use punctual_certificate::{Certificate, Claims, GraphCertificate, Wrong};
 
 use crate::words::count;
-use crate::{certify, input};
+use crate::{certify, certify_graphs, input};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::json::Json;
 use punctual_terminal::object;
@@ -35,6 +35,9 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(args: &Args) -> Ended {
     let text = input::text(&args.certificate)?;
+    if let Ok(certificate) = punctual_certificate::read_graphs(&text) {
+        return graphs(args, &certificate);
+    }
     let certificate = punctual_certificate::read(&text)
         .map_err(|wrong| Failure::input(format!("{}: {wrong}", args.certificate.display())))?;
     let wrong = match &args.file {
@@ -56,6 +59,40 @@ pub(crate) fn execute(args: &Args) -> Ended {
         })?;
     }
     Ok(ending)
+}
+
+/// The same for the certificate of a file with graphs.
+fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
+    let system = args.file.as_ref().map(|file| input::load(file));
+    let about = system
+        .transpose()?
+        .map(|file| certify_graphs::plain(&file.system));
+    let elsewhere = about.is_some_and(|about| about.as_ref() != Ok(&certificate.graphs));
+    let wrong = match elsewhere {
+        true => Some("its graphs are not those of the file".to_string()),
+        false => {
+            let found = punctual_certificate::verify_graphs(certificate).err();
+            found.map(|wrong| wrong.to_string())
+        }
+    };
+    let valid = wrong.is_none();
+    if args.json {
+        output::print_json(&object! {
+            format: JSON_FORMAT,
+            valid: valid,
+            verdict: valid.then_some("admitted"),
+            wrong: wrong,
+        })?;
+    } else {
+        output::print(match &wrong {
+            Some(wrong) => format!("{}: {wrong}", words(elsewhere, args)),
+            None => format!(
+                "valid: admitted; the schedules of {} show their periods and latencies",
+                count(certificate.graphs.len(), "graph")
+            ),
+        })?;
+    }
+    Ok(Ending::of(valid))
 }
 
 /// How a finding begins: about the pair of files, or about the certificate alone.

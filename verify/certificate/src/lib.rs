@@ -19,6 +19,7 @@
 mod chain;
 mod claims;
 mod derive;
+pub mod graph;
 mod locks;
 mod node;
 mod supply;
@@ -34,6 +35,7 @@ pub use claims::{
     Certificate, Claims, DemandClaim, EntityClaim, FORMAT, JobClaim, LateClaim, LedClaim,
     NodeClaim, Point, RequiredClaim,
 };
+pub use graph::{GraphCertificate, read_graphs, verify_graphs};
 use system::System;
 
 /// Why there is no certificate: a rule that is not certified, or a claim that does not hold.

@@ -8,8 +8,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use punctual_dataflow::{
-    Circle, Contradiction, DataflowError, Deadlock, Firings, Fraction, Rates, Timed, deadlock,
-    firings_per_iteration, first_output, period_by_states, schedule, worst_circle,
+    Circle, Contradiction, DataflowError, Deadlock, Firings, Fraction, Rates, Schedule, Timed,
+    deadlock, firings_per_iteration, first_output, period_by_states, schedule, worst_circle,
 };
 use punctual_model::{Graph, System};
 
@@ -47,6 +47,8 @@ pub(super) struct Runs {
     pub(super) circle: Circle,
     /// At the period required, or its own.
     pub(super) latency: u64,
+    /// The schedule that shows it.
+    pub(super) schedule: Schedule,
     timed: Timed,
 }
 
@@ -95,13 +97,14 @@ pub(super) fn evaluate(system: &System, graph: &Graph) -> Checked<Outcome> {
     let every = graph.every.map(|every| Fraction::whole(every.as_ns()));
     let period = every.filter(|every| *every >= circle.period);
     let schedule = schedule(&timed, &unfolded, period.unwrap_or(circle.period));
-    let latency = schedule.map_err(|error| failed(&error))?.latency;
+    let schedule = schedule.map_err(|error| failed(&error))?;
     Ok(Outcome::Runs(Box::new(Runs {
         firings,
         times,
         unfolded,
         circle,
-        latency,
+        latency: schedule.latency,
+        schedule,
         timed,
     })))
 }

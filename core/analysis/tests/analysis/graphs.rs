@@ -245,7 +245,7 @@ struct Execution<'a> {
     /// Firings begun and ended of each actor.
     begun: Vec<usize>,
     ended: Vec<usize>,
-    /// Of each tile: who fires and how long still, and whose turn it was.
+    /// Of each tile: the firing actor and its time left, and the actor of the last turn.
     firing: Vec<Option<(usize, u64)>>,
     turn: Vec<usize>,
 }

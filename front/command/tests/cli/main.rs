@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod doctor;
 mod findings;
+mod graphs;
 mod help;
 mod replay;
 mod report;

@@ -9,10 +9,8 @@ use quick_xml::escape::escape;
 /// otherwise. [`crate::read_sdf3`] gives the same actors and FIFOs again; tiles, orders, work,
 /// places and requirements are lost. O(size).
 pub fn write_sdf3(graph: &Graph) -> String {
-    let cycles = graph
-        .fifos
-        .iter()
-        .flat_map(|fifo| [fifo.produce.len(), fifo.consume.len()]);
+    let fifos = graph.fifos.iter();
+    let cycles = fifos.flat_map(|fifo| [fifo.produce.len(), fifo.consume.len()]);
     let mut cycles = cycles.chain(graph.actors.iter().map(|actor| actor.wcet.len()));
     let kind = if cycles.all(|length| length == 1) {
         "sdf"
@@ -25,58 +23,61 @@ pub fn write_sdf3(graph: &Graph) -> String {
     out.line(0, format_args!("<sdf3 type=\"{kind}\" version=\"1.0\">"));
     out.line(1, format_args!("<applicationGraph name=\"{name}\">"));
     out.line(2, format_args!("<{kind} name=\"{name}\" type=\"{name}\">"));
-    for (index, actor) in graph.actors.iter().enumerate() {
-        let actor_name = escape(actor.name.as_str());
-        out.line(
-            3,
-            format_args!("<actor name=\"{actor_name}\" type=\"{actor_name}\">"),
-        );
+    write_parts(graph, &mut out);
+    out.line(2, format_args!("</{kind}>"));
+    out.line(2, format_args!("<{kind}Properties>"));
+    write_properties(graph, &mut out);
+    out.line(2, format_args!("</{kind}Properties>"));
+    out.line(1, "</applicationGraph>");
+    out.line(0, "</sdf3>");
+    out.0
+}
+
+fn actor_name(graph: &Graph, index: usize) -> String {
+    let actor = graph.actors.get(index);
+    actor.map_or(String::new(), |actor| {
+        escape(actor.name.as_str()).into_owned()
+    })
+}
+
+/// Actors with their ports, and channels between those.
+fn write_parts(graph: &Graph, out: &mut Out) {
+    for index in 0..graph.actors.len() {
+        let name = actor_name(graph, index);
+        out.line(3, format_args!("<actor name=\"{name}\" type=\"{name}\">"));
         for (place, fifo) in graph.fifos.iter().enumerate() {
-            for (end, way, rates) in [
+            let ends = [
                 (fifo.from, "out", &fifo.produce),
                 (fifo.to, "in", &fifo.consume),
-            ] {
-                if end.index() == index {
-                    let rates = list(rates);
-                    out.line(
-                        4,
-                        format_args!(
-                            "<port type=\"{way}\" name=\"{way}{place}\" rate=\"{rates}\"/>"
-                        ),
-                    );
-                }
+            ];
+            for (_, way, rates) in ends.iter().filter(|(end, ..)| end.index() == index) {
+                let rates = list(rates);
+                let port = format!("type=\"{way}\" name=\"{way}{place}\" rate=\"{rates}\"");
+                out.line(4, format_args!("<port {port}/>"));
             }
         }
         out.line(3, "</actor>");
     }
-    let actor_name = |index: usize| {
-        let actor = graph.actors.get(index);
-        actor.map_or(String::new(), |actor| {
-            escape(actor.name.as_str()).into_owned()
-        })
-    };
     for (place, fifo) in graph.fifos.iter().enumerate() {
         let name = escape(fifo.name.as_str());
-        let (from, to) = (actor_name(fifo.from.index()), actor_name(fifo.to.index()));
-        let ends = format!(
-            "srcActor=\"{from}\" srcPort=\"out{place}\" dstActor=\"{to}\" dstPort=\"in{place}\""
-        );
+        let from = actor_name(graph, fifo.from.index());
+        let to = actor_name(graph, fifo.to.index());
+        let from = format!("srcActor=\"{from}\" srcPort=\"out{place}\"");
+        let to = format!("dstActor=\"{to}\" dstPort=\"in{place}\"");
+        let initial = fifo.initial;
         out.line(
             3,
-            format_args!(
-                "<channel name=\"{name}\" {ends} initialTokens=\"{}\"/>",
-                fifo.initial
-            ),
+            format_args!("<channel name=\"{name}\" {from} {to} initialTokens=\"{initial}\"/>"),
         );
     }
-    out.line(2, format_args!("</{kind}>"));
-    out.line(2, format_args!("<{kind}Properties>"));
+}
+
+/// Execution times, capacities and sizes of tokens.
+fn write_properties(graph: &Graph, out: &mut Out) {
     for (index, actor) in graph.actors.iter().enumerate() {
         let times: Vec<u64> = actor.wcet.iter().map(|wcet| wcet.as_ns()).collect();
-        out.line(
-            3,
-            format_args!("<actorProperties actor=\"{}\">", actor_name(index)),
-        );
+        let name = actor_name(graph, index);
+        out.line(3, format_args!("<actorProperties actor=\"{name}\">"));
         out.line(4, "<processor type=\"cpu\" default=\"true\">");
         out.line(
             5,
@@ -97,10 +98,6 @@ pub fn write_sdf3(graph: &Graph) -> String {
         }
         out.line(3, "</channelProperties>");
     }
-    out.line(2, format_args!("</{kind}Properties>"));
-    out.line(1, "</applicationGraph>");
-    out.line(0, "</sdf3>");
-    out.0
 }
 
 /// Numbers with commas between.

@@ -1,0 +1,130 @@
+//! `punctual check --certificate` of a file with graphs: schedules that others can verify.
+
+use punctual_analysis::graph_schedule;
+use punctual_certificate::graph as plain;
+use punctual_model::{Graph, GraphId, PolicyKind, Span, Supply, System, Tile, Work};
+
+/// The certificate of the graphs of a system, which have the file for themselves.
+pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> {
+    if !system.tasks.is_empty() {
+        return Err("not certified: tasks and graphs in one file; certify each by itself".into());
+    }
+    let mut schedules = Vec::new();
+    for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
+        let found =
+            graph_schedule(system, id).map_err(|error| format!("not certified: {error}"))?;
+        let refused = || format!("not certified: graph `{}` is refused", graph.name);
+        let found = found.ok_or_else(refused)?;
+        let narrow = |starts: &Vec<u128>| {
+            let starts = starts.iter().map(|&start| u64::try_from(start).ok());
+            starts.collect::<Option<Vec<u64>>>()
+        };
+        let starts: Option<Vec<Vec<u64>>> = found.starts.iter().map(narrow).collect();
+        schedules.push(plain::Schedule {
+            numerator: found.period.numerator(),
+            denominator: found.period.denominator(),
+            responses: found.responses,
+            starts: starts.ok_or("not certified: its starts need more than 64 bits")?,
+            latency: found.latency.as_ns(),
+        });
+    }
+    Ok(plain::GraphCertificate {
+        format: plain::GRAPH_FORMAT,
+        graphs: plain(system)?,
+        schedules,
+    })
+}
+
+/// The graphs of a system in the words of certificates.
+pub(crate) fn plain(system: &System) -> Result<Vec<plain::Graph>, String> {
+    system
+        .graphs
+        .iter()
+        .map(|graph| plain_graph(system, graph))
+        .collect()
+}
+
+fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
+    let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    let actors = graph.actors.iter().map(|actor| plain::Actor {
+        name: actor.name.clone(),
+        tile: tiles.binary_search(&actor.tile).unwrap_or(0),
+        wcet: actor.wcet.iter().map(|wcet| wcet.as_ns()).collect(),
+    });
+    let fifos = graph.fifos.iter().map(|fifo| plain::Fifo {
+        name: fifo.name.clone(),
+        from: fifo.from.index(),
+        to: fifo.to.index(),
+        produce: fifo.produce.clone(),
+        consume: fifo.consume.clone(),
+        initial: fifo.initial,
+        capacity: fifo.capacity,
+    });
+    let tiles = tiles.iter().map(|&tile| plain_tile(system, graph, tile));
+    Ok(plain::Graph {
+        name: graph.name.clone(),
+        actors: actors.collect(),
+        fifos: fifos.collect(),
+        tiles: tiles.collect::<Result<_, String>>()?,
+        every: graph.every.map(Span::as_ns),
+        within: graph.within.map(Span::as_ns),
+    })
+}
+
+fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile, String> {
+    let order = graph.orders.iter().find(|order| order.tile == tile);
+    let order = order.map(|order| order.firings.iter().map(|id| id.index()).collect());
+    let cpu = system.cpus.get(tile.cpu.index());
+    let scheduler = tile
+        .scheduler
+        .and_then(|id| system.schedulers.get(id.index()));
+    let Some(scheduler) = scheduler else {
+        return Ok(plain::Tile {
+            name: cpu.map_or(String::new(), |cpu| cpu.name.clone()),
+            frame: None,
+            slots: Vec::new(),
+            overhead: 0,
+            order,
+        });
+    };
+    let frame = match (cpu.map(|cpu| cpu.policy), scheduler.parent) {
+        (Some(PolicyKind::Tdm { frame, .. }), None) => frame.as_ns(),
+        _ => {
+            let name = &scheduler.name;
+            return Err(format!(
+                "not certified: the frame of `{name}` is inside another one"
+            ));
+        }
+    };
+    let slots = match &scheduler.supply {
+        Supply::Slots(slots) => slots
+            .iter()
+            .map(|s| (s.at.as_ns(), s.length.as_ns()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let machine = &system.machine;
+    let terms = [
+        machine.switch,
+        machine.switch,
+        machine.preemption,
+        machine.cache_delay,
+    ];
+    let overhead = terms
+        .iter()
+        .try_fold(Work::ZERO, |sum, &term| sum.checked_add(term));
+    Ok(plain::Tile {
+        name: scheduler.name.clone(),
+        frame: Some(frame),
+        slots,
+        overhead: overhead
+            .ok_or("not certified: overheads beyond 64 bits")?
+            .as_ns(),
+        order,
+    })
+}
+
+#[cfg(test)]
+mod tests;

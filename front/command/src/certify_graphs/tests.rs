@@ -1,0 +1,140 @@
+//! Schedules of random graphs follow, and no number of them can be changed unseen
+
+use punctual_certificate::verify_graphs;
+use punctual_generate::Random;
+use punctual_model::{
+    ActorId, Cpu, CpuId, Ns, Priority, Scheduler, SchedulerId, Slot, StaticOrder, Trust,
+};
+
+use super::*;
+
+fn narrow(wide: u64) -> u32 {
+    u32::try_from(wide).expect("few")
+}
+
+/// One CPU with one or two slots, and whole ones: a chain of actors on them, by turns or alone.
+fn draw(random: &mut Random) -> System {
+    let mut system = System::default();
+    let frame: Span<Ns> = Span::from_ns(random.within(4, 30));
+    let scheduling = Span::ZERO;
+    let cpu = |name: &str, policy| Cpu {
+        name: name.into(),
+        host: None,
+        policy,
+    };
+    system
+        .cpus
+        .push(cpu("slots", PolicyKind::Tdm { frame, scheduling }));
+    let half = frame.as_ns() / 2;
+    let second = Slot {
+        at: Span::from_ns(half),
+        length: Span::from_ns(random.within(1, frame.as_ns() - half)),
+    };
+    let first = Slot {
+        at: Span::ZERO,
+        length: Span::from_ns(random.within(1, half - 1)),
+    };
+    let slots = if random.happens(500) {
+        vec![first, second]
+    } else {
+        vec![second]
+    };
+    system.schedulers.push(Scheduler {
+        name: "own".into(),
+        cpu: CpuId(0),
+        parent: None,
+        policy: PolicyKind::Fifo,
+        priority: Priority::new(0),
+        supply: Supply::Slots(slots),
+        trust: Trust::Inline,
+        quota: None,
+        receiver: None,
+        code: None,
+        fallback: None,
+    });
+    let mut tiles = vec![Tile {
+        cpu: CpuId(0),
+        scheduler: Some(SchedulerId(0)),
+    }];
+    for index in 1..3 {
+        system
+            .cpus
+            .push(cpu(&format!("c{index}"), PolicyKind::Fifo));
+        tiles.push(Tile::cpu(CpuId(index)));
+    }
+    let mut graph = Graph::new("drawn");
+    for index in 0..random.within(1, 4) {
+        let tile = tiles[random.index(tiles.len())];
+        let id = graph.actor(format!("a{index}"), tile, Work::from_ns(1));
+        let phases = random.within(1, 2);
+        let wcet = (0..phases).map(|_| Work::from_ns(random.within(1, 9)));
+        graph.actors[id.index()].wcet = wcet.collect();
+        if index > 0 {
+            let (p, c) = (random.within(1, 4), random.within(1, 4));
+            let before = ActorId(narrow(index - 1));
+            let fifo = graph.fifo(format!("f{index}"), before, id);
+            (fifo.produce, fifo.consume) = (vec![narrow(p)], vec![narrow(c)]);
+            fifo.initial = narrow(random.below(9));
+            let capacity = fifo.initial.max(narrow(p + c - 1)) + narrow(random.below(4));
+            fifo.capacity = random.happens(800).then_some(capacity);
+        }
+    }
+    system.graphs.push(graph);
+    system
+}
+
+#[test]
+fn schedules_of_random_graphs_follow_and_changed_ones_do_not() {
+    let mut certified = 0;
+    for seed in 0..1_000 {
+        let random = &mut Random::at(seed, &[9]);
+        let system = draw(random);
+        system.validate().expect("it means something");
+        let Ok(certificate) = issue(&system) else {
+            continue;
+        };
+        certified += 1;
+        assert_eq!(verify_graphs(&certificate), Ok(()), "seed {seed}");
+        let mutants: [fn(&mut plain::Schedule); 4] = [
+            // Its period is the shortest: no schedule has a shorter one.
+            |schedule| schedule.numerator -= 1,
+            |schedule| schedule.latency += 1,
+            |schedule| schedule.responses[0][0] -= 1,
+            |schedule| schedule.starts[0].push(0),
+        ];
+        for mutate in mutants {
+            let mut changed = certificate.clone();
+            mutate(&mut changed.schedules[0]);
+            assert!(verify_graphs(&changed).is_err(), "seed {seed}");
+        }
+        // The earliest schedule: a start that is earlier breaks something.
+        let mut changed = certificate.clone();
+        let starts = &mut changed.schedules[0].starts;
+        let actor = random.index(starts.len());
+        let firing = random.index(starts[actor].len());
+        if starts[actor][firing] > 0 {
+            starts[actor][firing] -= 1;
+            assert!(verify_graphs(&changed).is_err(), "seed {seed}");
+        }
+    }
+    assert!(certified > 600, "{certified}");
+}
+
+#[test]
+fn an_order_is_followed() {
+    let mut system = draw(&mut Random::at(0, &[9]));
+    let tile = Tile::cpu(CpuId(1));
+    let mut graph = Graph::new("pair");
+    let a = graph.actor("a", tile, Work::from_ns(3));
+    let b = graph.actor("b", tile, Work::from_ns(5));
+    graph.fifo("x", a, b).capacity = Some(1);
+    let firings = vec![a, b];
+    graph.orders = vec![StaticOrder { tile, firings }];
+    system.graphs = vec![graph];
+    let certificate = issue(&system).expect("it goes on");
+    assert_eq!(certificate.schedules[0].numerator, 8);
+    assert_eq!(verify_graphs(&certificate), Ok(()));
+    let mut changed = certificate;
+    changed.graphs[0].tiles[0].order = Some(vec![1, 0]);
+    assert!(verify_graphs(&changed).is_err());
+}

@@ -1,0 +1,182 @@
+//! Graphs through the command: the reference table, refusals, certificates, other tools' files.
+
+use serde_json::Value;
+
+use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
+
+/// The reference decoder with these capacities and without requirements.
+fn decoder(capacities: Option<[u32; 3]>) -> String {
+    let text = std::fs::read_to_string(example("graph-h263.toml")).expect("the example");
+    let end = text.find("[require]").expect("its requirements");
+    let mut text = text[..end].to_string();
+    for (place, old) in [1_188, 2, 1_188].into_iter().enumerate() {
+        let old = format!("capacity = {old}, ");
+        let new = capacities.map_or(String::new(), |all| format!("capacity = @{}, ", all[place]));
+        assert!(text.contains(&old));
+        text = text.replacen(&old, &new, 1);
+    }
+    text.replace('@', "")
+}
+
+fn verdict(folder: &Folder, text: &str) -> Value {
+    let file = folder.write("graph.toml", text);
+    let answer = output(&["check", &file, "--json"]);
+    let found = json(&answer);
+    assert_obeys(&found, "check");
+    assert_eq!(code(&answer), i32::from(found["verdict"] == "refused"));
+    found
+}
+
+#[test]
+fn the_reference_graph_has_its_table() {
+    let folder = Folder::new("graph-table");
+    for (capacities, period, output) in [
+        (None, 332_046, 369_508),
+        (Some([594, 1, 594]), 646_262, 657_706),
+        (Some([594, 2, 594]), 358_064, 369_508),
+        (Some([1_188, 2, 594]), 342_858, 369_508),
+        (Some([1_188, 2, 1_188]), 332_046, 369_508),
+    ] {
+        let found = verdict(&folder, &decoder(capacities));
+        assert_eq!(found["verdict"], "admitted", "{capacities:?}");
+        let graph = &found["graphs"][0];
+        assert_eq!(graph["period_ns"], period, "{capacities:?}");
+        assert_eq!(graph["first_output_ns"], output, "{capacities:?}");
+        assert_eq!(
+            (&graph["confirmed"], &graph["exactness"]),
+            (&true.into(), &"exact".into())
+        );
+        let firings: Vec<u64> = graph["actors"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|actor| actor["firings"].as_u64())
+            .collect();
+        assert_eq!(firings, [1, 594, 594, 1]);
+    }
+    let found = verdict(&folder, &decoder(Some([593, 1, 594])));
+    assert_eq!(found["verdict"], "refused");
+    let graph = &found["graphs"][0];
+    assert!(graph["period_ns"].is_null(), "{graph}");
+    let fix = &graph["fix"];
+    assert_eq!(fix["parameter"], "graph.h263.fifos[0].capacity");
+    assert_eq!((&fix["from"], &fix["to"]), (&"593".into(), &"594".into()));
+    let reason = found["refusals"][0]["reason"].as_str().expect("a text");
+    let words = "`vld` lacks space for 1 token in `blocks`, which `iq` would free";
+    assert!(reason.contains(words), "{reason}");
+}
+
+#[test]
+fn a_graph_is_refused_with_the_firings_that_are_too_slow_and_one_fix() {
+    let folder = Folder::new("graph-fix");
+    let text = std::fs::read_to_string(example("graph-slots.toml")).expect("the example");
+    let found = verdict(&folder, &text);
+    assert_eq!(found["verdict"], "admitted");
+    assert_eq!(found["tasks"][0]["name"], "beside");
+    let less = text.replace("capacity = 10", "capacity = 9");
+    assert_ne!(less, text);
+    let found = verdict(&folder, &less);
+    assert_eq!(found["verdict"], "refused");
+    assert_eq!(found["graphs"][0]["fix"]["to"], "10");
+    assert_eq!(found["graphs"][0]["circle"]["iterations"], 1);
+    let people = stdout(&output(&["check", &folder.path("graph.toml")]));
+    let words = "fix: graph.decoder.fifos[0].capacity = 10 instead of 9";
+    assert!(people.contains(words), "{people}");
+    let file = folder.write("text.toml", &text);
+    let suggested = output(&["check", &file, "--suggest", "buffers", "--json"]);
+    assert_eq!(code(&suggested), 0);
+    let suggested = json(&suggested);
+    assert_obeys(&suggested, "suggest");
+    assert_eq!(
+        suggested["changes"].as_array().map(Vec::len),
+        Some(0),
+        "{suggested}"
+    );
+    let ground = suggested["ground"].as_str().expect("a text");
+    assert!(
+        ground.contains("10, 5, none: size 1600, period 4.25ms"),
+        "{ground}"
+    );
+}
+
+#[test]
+fn nothing_executes_a_graph_yet_and_every_command_says_so() {
+    let file = example("graph-h263.toml");
+    for arguments in [
+        &["sim", &file, "--for", "1s"][..],
+        &["check", &file, "--simulate"],
+    ] {
+        let refused = output(arguments);
+        assert_eq!(code(&refused), 2, "{arguments:?}");
+        assert!(stderr(&refused).contains("graph"), "{}", stderr(&refused));
+    }
+    let said = stderr(&output(&["sim", &file, "--for", "1s"]));
+    assert!(
+        said.contains("analysed but not executed yet") && said.contains("[graph.h263]"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_certificate_of_a_graph_is_a_schedule() {
+    let folder = Folder::new("graph-certificate");
+    let (file, certificate) = (example("graph-h263.toml"), folder.path("certificate.json"));
+    let made = output(&["check", &file, "--quiet", "--certificate", &certificate]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let found = output(&["verify", &certificate, &file, "--json"]);
+    assert_eq!(code(&found), 0);
+    assert_obeys(&json(&found), "verify");
+    let text = std::fs::read_to_string(&certificate).expect("written");
+    let wrong = text.replace("\"numerator\":333000", "\"numerator\":332045");
+    assert_ne!(wrong, text);
+    let wrong = folder.write("wrong.json", &wrong);
+    assert_eq!(code(&output(&["verify", &wrong])), 1);
+    let other = folder.write("other.toml", &decoder(None));
+    assert_eq!(code(&output(&["verify", &certificate, &other])), 1);
+}
+
+#[test]
+fn a_graph_goes_out_to_sdf3_and_comes_in_again() {
+    let folder = Folder::new("graph-sdf3");
+    let exported = output(&["export", &example("graph-h263.toml")]);
+    assert_eq!(code(&exported), 0);
+    let xml = folder.write("decoder.xml", &stdout(&exported));
+    let imported = output(&["import", &xml]);
+    assert_eq!(code(&imported), 0);
+    let found = verdict(&folder, &stdout(&imported));
+    assert_eq!(found["graphs"][0]["period_ns"], 332_046);
+    assert_eq!(found["graphs"][0]["first_output_ns"], 369_508);
+    let broken = folder.write("broken.xml", "<sdf3><sdf name='g'><actor/>");
+    let refused = output(&["import", &broken]);
+    assert_eq!(code(&refused), 2);
+    assert!(
+        stderr(&refused).contains("<actor> needs the attribute `name`"),
+        "{}",
+        stderr(&refused)
+    );
+    let none = output(&["export", &example("two-tasks.toml")]);
+    assert_eq!(code(&none), 2);
+    let unknown = output(&["export", &example("graph-h263.toml"), "--graph", "other"]);
+    assert_eq!(code(&unknown), 2);
+}
+
+#[test]
+fn the_guide_shows_what_check_prints() {
+    let page = include_str!("../../../../doc/guide/15-graphs.md");
+    let block = |language: &str| {
+        let begin = page
+            .split(&format!("```{language}\n"))
+            .nth(1)
+            .expect("a block");
+        begin.split("```").next().expect("its end").to_string()
+    };
+    let folder = Folder::new("graph-guide");
+    let file = folder.write("pipeline.toml", &block("toml"));
+    let answer = output(&["check", &file]);
+    assert_eq!(code(&answer), 1);
+    assert!(
+        stdout(&answer).contains(&block("text")),
+        "{}",
+        stdout(&answer)
+    );
+}
