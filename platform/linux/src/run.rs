@@ -13,6 +13,7 @@ pub(crate) mod manage;
 pub(crate) mod mode;
 pub(crate) mod pool;
 pub(crate) mod program;
+pub(crate) mod recovery;
 pub(crate) mod setup;
 pub(crate) mod spawn;
 pub(crate) mod stand_in;

@@ -309,7 +309,7 @@ pub(crate) fn real_time_signals() -> core::ops::RangeInclusive<i32> {
 }
 
 /// Segmentation fault and its relatives, for which [`KernelAction::fault`] is installed.
-pub(crate) const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+pub(crate) const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
 /// Blocks every signal on the calling thread but `allowed` and those that a fault raises; returns
 /// the mask before.
@@ -368,6 +368,59 @@ pub(crate) unsafe fn registers(context: *const u8) -> [i64; 4] {
     let registers = unsafe { &(*context).uc_mcontext.gregs };
     [libc::REG_RIP, libc::REG_RAX, libc::REG_RSI, libc::REG_RCX]
         .map(|index| registers[usize::try_from(index).unwrap_or(0)])
+}
+
+/// Has the interrupted thread go on in a function, with this argument, on the stack below an
+/// address of its own.
+///
+/// # Safety
+/// `context` as for [`registers`]; nobody returns to a frame below `stack`, which is on the stack
+/// of the thread, with room below it.
+pub(crate) unsafe fn redirect(
+    context: *mut u8,
+    function: unsafe extern "C" fn(*mut u8) -> !,
+    argument: *mut u8,
+    stack: u64,
+) {
+    // What a function of the C ABI finds: a stack as after a call, and strings that go upwards.
+    const DIRECTION: i64 = 1 << 10;
+    const RED_ZONE: u64 = 256;
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: as the caller vouches; the indices are those of x86-64.
+    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
+    let mut set = |index: i32, value: i64| {
+        if let Some(register) = usize::try_from(index)
+            .ok()
+            .and_then(|at| registers.get_mut(at))
+        {
+            *register = value;
+        }
+    };
+    let top = (stack.saturating_sub(RED_ZONE) & !15).saturating_sub(8);
+    set(libc::REG_RIP, (function as usize as u64).cast_signed());
+    set(libc::REG_RDI, (argument as usize as u64).cast_signed());
+    set(libc::REG_RSP, top.cast_signed());
+    set(libc::REG_RBP, 0);
+    let flags = usize::try_from(libc::REG_EFL).unwrap_or(0);
+    registers[flags] &= !DIRECTION;
+}
+
+/// Whether the thread made this fault itself, and nobody sent the signal.
+///
+/// # Safety
+/// As for [`fault_address`].
+pub(crate) unsafe fn is_own_fault(information: *const u8) -> bool {
+    // SAFETY: the kernel built the structure.
+    unsafe { (*information.cast::<libc::siginfo_t>()).si_code > 0 }
+}
+
+/// A fault in words.
+pub(crate) fn fault_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGFPE => "made an arithmetic error",
+        libc::SIGILL => "executed no instruction",
+        _ => "made an invalid access",
+    }
 }
 
 /// The address that a fault was about.

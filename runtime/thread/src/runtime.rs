@@ -5,7 +5,7 @@ use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Sink};
+use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Policy, Sink};
 use punctual_linux::{
     Body, ChildInput, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions,
     ThreadInput, clock_rate, end_run, measure_overheads, run, share_of_others,
@@ -34,7 +34,20 @@ pub struct Runtime {
     real_time: bool,
     spread: Option<Spread>,
     schedulers: Vec<Scheduler>,
+    policies: Vec<Own>,
     promotions: u16,
+}
+
+/// A program's own policy for a scheduler that decides on its own supply.
+struct Own {
+    scheduler: String,
+    make: Box<dyn FnOnce(usize) -> Box<dyn Policy + Send>>,
+}
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Own({})", self.scheduler)
+    }
 }
 
 /// Another CPU of a run.
@@ -170,6 +183,7 @@ impl Runtime {
             real_time: true,
             spread: None,
             schedulers: Vec::new(),
+            policies: Vec::new(),
             promotions: 0,
         }
     }
@@ -250,6 +264,24 @@ impl Runtime {
         Runtime { schedulers, ..self }
     }
 
+    /// A scheduler of [`Runtime::tree`] that decides on its own supply ([`Trust::OwnTime`]) orders
+    /// its threads by the program's own policy. `make` is called once, with a number that all
+    /// indices of threads are below. Such a policy may be slow, wrong or endless, or panic: that
+    /// costs nobody but its own threads, which go on under the scheduler's `fallback` if it names
+    /// one. A run refuses to start where the tree has no such scheduler.
+    #[must_use]
+    pub fn policy<P: Policy + Send + 'static>(
+        mut self,
+        scheduler: &str,
+        make: impl FnOnce(usize) -> P + 'static,
+    ) -> Runtime {
+        self.policies.push(Own {
+            scheduler: scheduler.to_owned(),
+            make: Box::new(move |threads| Box::new(make(threads))),
+        });
+        self
+    }
+
     /// How many schedulers each CPU may have at a time beside those of [`Runtime::tree`]
     /// ([`crate::tree::Scheduler::promote`]).
     #[must_use]
@@ -321,10 +353,11 @@ impl Runtime {
         let beside = core::mem::take(&mut self.beside);
         bodies.extend(beside.into_iter().map(|beside| once(beside.first)));
         let bodies = self.with_workers(bodies, &shared);
+        let mut policies = core::mem::take(&mut self.policies);
         let cpus = tables.cpus.iter().zip(&hosts).zip(bodies);
         let cpus = cpus.map(|((tables, host), body)| {
             let mut input = cpu_input(tables, *host, sink(tables)?, body)?;
-            input.children = children(tables, &self.schedulers);
+            input.children = children(tables, &self.schedulers, &mut policies);
             Ok(input)
         });
         let cpus = cpus.collect::<Result<_, _>>()?;
@@ -376,6 +409,31 @@ impl Runtime {
         }
     }
 
+    /// Every policy has a scheduler that decides on its own supply, and all code that a file names
+    /// has a policy in its place.
+    fn check_policies(&self) -> Result<(), NotAdmitted> {
+        let decides = |own: &Own| {
+            let mut schedulers = self.schedulers.iter();
+            schedulers.any(|s| s.name == own.scheduler && s.trust == Trust::OwnTime)
+        };
+        let refused = |name: &str, what: &str| {
+            let what = format!("scheduler `{name}`: {what}");
+            Err(NotAdmitted::Meaningless(what))
+        };
+        if let Some(own) = self.policies.iter().find(|own| !decides(own)) {
+            return refused(
+                &own.scheduler,
+                "none of this name decides on its own supply",
+            );
+        }
+        let has_own = |s: &Scheduler| self.policies.iter().any(|own| own.scheduler == s.name);
+        let mut foreign = self.schedulers.iter().filter(|s| s.code.is_some());
+        match foreign.find(|s| !has_own(s)) {
+            Some(s) => refused(&s.name, "its file names code: give it as `Runtime::policy`"),
+            None => Ok(()),
+        }
+    }
+
     /// The tables of the shards: the first thread of each CPU, its tree, and room for more.
     fn tables(
         &self,
@@ -394,11 +452,7 @@ impl Runtime {
             ..System::default()
         };
         meaning(&system).map_err(StartError::NotAdmitted)?;
-        if let Some(foreign) = system.schedulers.iter().find(|s| s.code.is_some()) {
-            let name = &foreign.name;
-            let what = format!("scheduler `{name}`: a Runtime executes no policy of a library");
-            return Err(StartError::NotAdmitted(NotAdmitted::Meaningless(what)));
-        }
+        self.check_policies().map_err(StartError::NotAdmitted)?;
         let frequency = clock_rate().frequency;
         let funding = terms.funding(Vec::new());
         let overhead = terms.stretch().saturating_add(funding.grace);
@@ -452,16 +506,30 @@ fn cpu_input<S: Sink>(
     })
 }
 
-/// The schedulers of a CPU that decide on their own supply, by the policies that they name.
-fn children(tables: &CpuTables, schedulers: &[Scheduler]) -> Vec<ChildInput> {
+/// The schedulers of a CPU that decide on their own supply, by the policies that the program has
+/// for them, or that they name.
+fn children(
+    tables: &CpuTables,
+    schedulers: &[Scheduler],
+    policies: &mut Vec<Own>,
+) -> Vec<ChildInput> {
     let nodes = (1..).zip(&tables.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let child = |(place, node): (u16, &NodeRow)| {
         let (threads, entities) = (tables.capacity.threads, tables.capacity.entities());
-        let policy = AnyPolicy::new(node.policy, entities, &tables.slots_of(place));
+        let name = schedulers[node.scheduler.index()].name.clone();
+        let own = policies.iter().position(|own| own.scheduler == name);
+        let policy: Box<dyn Policy + Send> = match own {
+            Some(own) => (policies.swap_remove(own).make)(threads),
+            None => Box::new(AnyPolicy::new(
+                node.policy,
+                entities,
+                &tables.slots_of(place),
+            )),
+        };
         ChildInput {
-            name: schedulers[node.scheduler.index()].name.clone(),
-            code: ChildScheduler::new(NodeId::new(place, 0), threads, Box::new(policy)),
+            name,
+            code: ChildScheduler::new(NodeId::new(place, 0), threads, policy),
         }
     };
     own_time.map(child).collect()

@@ -1,7 +1,8 @@
 //! Resources held, urgency inherited and budget lent, across the replacement of a policy.
 //!
 //! Jobs, budgets, locks and loans are the core's. So the entry that replaces a policy by another of
-//! its make may change who runs, and nothing else. A thread that waits for a lock gets it afterwards.
+//! its make may change who runs, and nothing else. A thread that waits for a lock gets it
+//! afterwards.
 
 use punctual_kern::{
     Capacity, Constraint, Event, Grant, JobView, Next, NoSink, NodeId, NodeTerms, Policy, Request,

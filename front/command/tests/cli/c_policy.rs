@@ -1,5 +1,7 @@
 //! Policies in C: flown in virtual time and live, lawful ones and others.
 
+use std::os::unix::process::ExitStatusExt;
+
 use crate::common::{Folder, code, json, output, shared_object, stdout};
 
 const SYSTEM: &str = r#"
@@ -34,6 +36,7 @@ for = "400ms"
 /// Policies that do not decide, each in its way; and one that cannot be made.
 const OTHERS: &str = r#"
 #include <punctual_policy.h>
+#include <stdlib.h>
 
 static void wake(void *p, uint32_t t, const punctual_attributes *a) { (void)p; (void)t; (void)a; }
 static void block(void *p, uint32_t t) { (void)p; (void)t; }
@@ -68,6 +71,58 @@ static int fill(punctual_policy *table, punctual_pick (*pick)(void *, uint64_t))
 int make_loops(uint32_t n, punctual_policy *table) { (void)n; return fill(table, loops); }
 int make_lies(uint32_t n, punctual_policy *table) { (void)n; return fill(table, lies); }
 int make_silent(uint32_t n, punctual_policy *table) { (void)n; return fill(table, silent); }
+/* After three lawful answers for thread 0, each in its way. */
+static int answers;
+static volatile int zero;
+
+static punctual_pick reads(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    if (++answers > 3)
+        return answer(*(volatile int64_t *)8);
+    return answer(0);
+}
+
+static punctual_pick divides(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    return answer(++answers > 3 ? answers / zero : 0);
+}
+
+static punctual_pick traps(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    if (++answers > 3)
+        __builtin_trap();
+    return answer(0);
+}
+
+static int deep(volatile int *from)
+{
+    volatile int here[64] = {*from};
+    return from[0] ? deep(here) + here[1] : 0;
+}
+
+static punctual_pick recurses(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    if (++answers > 3)
+        return answer(deep(&forever));
+    return answer(0);
+}
+
+static punctual_pick aborts(void *p, uint64_t now)
+{
+    (void)p; (void)now;
+    abort();
+}
+
+int make_aborts(uint32_t n, punctual_policy *table) { (void)n; return fill(table, aborts); }
+int make_reads(uint32_t n, punctual_policy *table) { (void)n; return fill(table, reads); }
+int make_divides(uint32_t n, punctual_policy *table) { (void)n; return fill(table, divides); }
+int make_traps(uint32_t n, punctual_policy *table) { (void)n; return fill(table, traps); }
+int make_recurses(uint32_t n, punctual_policy *table) { (void)n; return fill(table, recurses); }
+
 int make_small(uint32_t n, punctual_policy *table)
 {
     (void)n;
@@ -146,4 +201,23 @@ fn code_that_cannot_be_had_or_would_be_inside_the_core_is_named_with_its_place()
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(code(&done), 2, "{said}");
     assert!(said.contains("stands everything still"), "{said}");
+}
+
+#[test]
+fn one_that_crashes_live_costs_itself_alone_and_the_report_says_when_and_why() {
+    let folder = Folder::new("c-policy-crashes");
+    shared_object(&folder, "mine", OTHERS);
+    for symbol in ["make_reads", "make_divides", "make_traps", "make_recurses"] {
+        let report = fly(&folder, symbol, &["run", "--force"]);
+        let fell = &report["schedulers"][0]["fell_back"];
+        assert_eq!(fell["cause"], "failed", "{symbol}: {report}");
+        // Its threads and those beside it go on to the end, under the fallback.
+        for task in [0, 1] {
+            assert_eq!(report["tasks"][task]["jobs"], 10, "{symbol}: {report}");
+        }
+    }
+    // Inside the C library it may hold a lock: that ends the run, and not by an answer.
+    let file = folder.write("aborts.toml", &SYSTEM.replace("SYMBOL", "make_aborts"));
+    let done = output(&["run", &file, "--force"]);
+    assert_eq!(done.status.signal(), Some(6), "{}", stdout(&done));
 }

@@ -8,6 +8,7 @@
 //! answer was refused waits on its own supply before it looks again, twice as long after each, so
 //! that a liar fills no recorder (design note 0006).
 
+use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_child::ChildScheduler;
@@ -15,10 +16,11 @@ use punctual_kern::{ChildPick, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
 
 use crate::entry::cpu::look;
-use crate::entry::request::{open_gate, rest};
+use crate::entry::request::{leave, open_gate, rest};
 use crate::record::body::{Body, describe};
 use crate::record::light::Light;
 use crate::record::local::current_light;
+use crate::record::recovery::Recovery;
 
 /// The light thread of a child, as its CPU knows it.
 pub(crate) struct Child {
@@ -45,37 +47,87 @@ where
     S: Sink + 'static,
 {
     Box::new(move |_| {
-        let Some(light) = current_light() else { return };
-        let mut failed = false;
-        let mut quarrel = Quarrel::default();
-        loop {
-            let yielded = see::<P, S>(light, &mut code);
-            let pick = if failed {
-                code.decline()
-            } else {
-                let now = light.now();
-                let decide = || {
-                    if let Some(thread) = yielded {
-                        code.yield_now(thread);
-                    }
-                    code.decide(now)
-                };
-                match catch_unwind(AssertUnwindSafe(decide)) {
-                    Ok(pick) => pick,
-                    Err(payload) => {
-                        light.note_panic(describe(payload.as_ref()));
-                        failed = true;
-                        // Its fallback goes on, if it has one; else it is asked again.
-                        rest(Event::ChildFailed(code.node()));
-                        continue;
-                    }
-                }
-            };
-            quarrel.wait_before(&pick, light);
-            // Unwinds from here when the run is over.
-            rest(Event::ChildPicked(pick));
+        if let Some(light) = current_light() {
+            answers::<P, S>(light, &mut code);
+            fails::<P, S>(light, &mut code);
         }
     })
+}
+
+/// Looks, decides and answers, until its policy fails. Unwinds when the run is over.
+fn answers<P: Policy + 'static, S: Sink + 'static>(light: &Light, code: &mut ChildScheduler) {
+    let mut quarrel = Quarrel::default();
+    loop {
+        let yielded = see::<P, S>(light, code);
+        match decide::<P, S>(light, code, yielded) {
+            Ok(pick) => answer(light, &mut quarrel, pick),
+            Err(payload) => return light.note_panic(describe(payload.as_ref())),
+        }
+    }
+}
+
+/// Its policy has failed: its fallback goes on, if it has one. Else nobody runs whenever it is
+/// asked again. Unwinds when the run is over.
+fn fails<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) {
+    rest(Event::ChildFailed(code.node()));
+    let mut quarrel = Quarrel::default();
+    loop {
+        let _ = see::<P, S>(light, code);
+        answer(light, &mut quarrel, code.decline());
+    }
+}
+
+fn answer(light: &Light, quarrel: &mut Quarrel, pick: ChildPick) {
+    quarrel.wait_before(&pick, light);
+    rest(Event::ChildPicked(pick));
+}
+
+/// Has its policy decide. Where that crashes, this does not return, and the thread goes on in
+/// [`crashed`].
+#[inline(never)]
+fn decide<P: Policy + 'static, S: Sink + 'static>(
+    light: &Light,
+    code: &mut ChildScheduler,
+    yielded: Option<ThreadId>,
+) -> Result<ChildPick, Box<dyn Any + Send>> {
+    let now = light.now();
+    let code: *mut ChildScheduler = code;
+    let here = 0_u8;
+    light.recovery.set(Some(Recovery {
+        resume: crashed::<P, S>,
+        argument: code.cast(),
+        stack: (&raw const here).addr() as u64,
+    }));
+    let decided = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the caller's, who waits; after a crash nobody returns here.
+        let code = unsafe { &mut *code };
+        if let Some(thread) = yielded {
+            code.yield_now(thread);
+        }
+        code.decide(now)
+    }));
+    light.recovery.set(None);
+    core::hint::black_box(&here);
+    decided
+}
+
+/// A child whose policy has crashed goes on here, on its own stack, in place of the call.
+///
+/// # Safety
+/// `code` is what [`decide`] had, whose frame nobody returns to.
+unsafe extern "C" fn crashed<P: Policy, S: Sink>(code: *mut u8) -> ! {
+    let Some(light) = current_light() else {
+        std::process::abort()
+    };
+    light.note_panic(light.fault_in_words());
+    // SAFETY: it lives in a frame above, which nobody returns to either.
+    let code = unsafe { &mut *code.cast::<ChildScheduler>() };
+    // The run is over, or something in here has failed.
+    let _over = catch_unwind(AssertUnwindSafe(|| fails::<P, S>(light, code)));
+    if !light.quit.get() {
+        std::process::abort();
+    }
+    leave(light)
 }
 
 /// The first wait after a refused answer, and the longest.

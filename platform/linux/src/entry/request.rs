@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 
 use punctual_kern::Event;
 
+use crate::entry::switch::switch_to;
 use crate::record::body::StopJob;
 use crate::record::light::{Light, Phase};
 use crate::record::local::current_light;
@@ -138,4 +139,15 @@ pub(crate) fn resting(light: &Light, ask: impl FnOnce()) {
         resume_unwind(Box::new(StopJob));
     }
     end_if_asked(light);
+}
+
+/// Ends the calling thread where it is, without unwinding, because the run is over. Its stack and
+/// its storage stay, as those of a thread that is abandoned: others, on CPUs that have not ended
+/// yet, may have been lent what lies there. Gate closed (by the carrier).
+pub(crate) fn leave(light: &Light) -> ! {
+    light.phase.set(Phase::Left);
+    loop {
+        // SAFETY: gate closed; the carrier does not come back.
+        unsafe { switch_to(light.host(), core::ptr::null()) };
+    }
 }

@@ -18,11 +18,13 @@ use crate::record::library_wait::LibraryWait;
 use crate::record::name::Name;
 use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Pooled, Stage};
+use crate::record::recovery::Recovery;
 use crate::record::thread_group::ThreadGroup;
 use crate::record::wait_queue::WaitNode;
 use crate::shared::pending::{Link, Linked};
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
+use crate::sys;
 
 /// Where a light thread is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +110,10 @@ pub(crate) struct Light {
     pub(crate) backoff: [Backoff; 2],
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
+    /// Where it goes on if the code that it calls crashes.
+    pub(crate) recovery: Cell<Option<Recovery>>,
+    /// The fault after which it went on there: the signal and the address.
+    pub(crate) fault: Cell<(i32, u64)>,
     /// The address of the futex it waits for; 0: none, or it has been woken. Any time.
     pub(crate) waits_for: AtomicUsize,
 }
@@ -168,6 +174,8 @@ impl Light {
             group: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
+            recovery: Cell::new(None),
+            fault: Cell::new((0, 0)),
             executed: AtomicU64::new(0),
             looked: AtomicU64::new(0),
             promise: AtomicU64::new(0),
@@ -309,6 +317,12 @@ impl Light {
     }
 
     /// Says what a panic that the thread survived said. Called by the thread itself.
+    /// The fault after which it went on at its recovery, in words.
+    pub(crate) fn fault_in_words(&self) -> String {
+        let (signal, address) = self.fault.get();
+        format!("its policy {} at {address:#x}", sys::fault_name(signal))
+    }
+
     pub(crate) fn note_panic(&self, message: String) {
         // SAFETY: the thread has not finished, so only it looks here.
         unsafe { *self.panic.get() = Some(message) };

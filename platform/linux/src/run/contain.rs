@@ -7,9 +7,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::entry::request::leave;
 use crate::record::body::{StopJob, describe};
 use crate::record::local::current_light;
-use crate::run::life::leave;
 
 /// Why a contained call has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]

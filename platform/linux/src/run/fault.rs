@@ -1,23 +1,36 @@
-//! A fault on a light thread: says whose it was before the process dies of it.
+//! A fault on a light thread: the thread recovers, or the process says whose it was and dies.
 
 use core::fmt::Write;
 
 use crate::record::local::current_light;
+use crate::run::recovery::recover;
 use crate::sys;
 use crate::sys::action::KernelAction;
 use crate::sys::remark::Remark;
 
-/// Handler of segmentation faults, on the alternate stack of the carrier. Returning repeats the
-/// faulting instruction, under the default action then.
-pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, _context: *mut u8) {
+/// Handler of faults, on the alternate stack of the carrier. Returning repeats the faulting
+/// instruction, under the default action then; or goes on where the thread recovers.
+pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, context: *mut u8) {
     if let Some(light) = current_light() {
+        // SAFETY: this is a `SA_SIGINFO` handler that has not returned, on the thread's own CPU.
+        if unsafe { recover(light, signal, information, context) } {
+            let (what, address) = (sys::fault_name(signal), light.fault.get().1);
+            let mut line = Remark::new();
+            let name = light.name();
+            let _ = writeln!(
+                line,
+                "punctual: the policy of '{name}' {what} at {address:#x}: it decides no more"
+            );
+            line.say();
+            return;
+        }
         // SAFETY: this is a `SA_SIGINFO` handler that has not returned.
         let address = unsafe { sys::fault_address(information) };
         let overflow = light.guards(address);
         let what = if overflow {
             "has overflowed its stack"
         } else {
-            "made an invalid access"
+            sys::fault_name(signal)
         };
         let mut line = Remark::new();
         // What does not fit is cut off.

@@ -75,17 +75,6 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
     None
 }
 
-/// Ends the calling thread where it is, without unwinding, because the run is over. Its stack and
-/// its storage stay, as those of a thread that is abandoned: others, on CPUs that have not ended
-/// yet, may have been lent what lies there. Gate closed (by the carrier).
-pub(crate) fn leave(light: &Light) -> ! {
-    light.phase.set(Phase::Left);
-    loop {
-        // SAFETY: gate closed; the carrier does not come back.
-        unsafe { switch_to(light.host(), core::ptr::null()) };
-    }
-}
-
 /// Ends for good. Gate: open, unless the run is over (then the carrier has closed it).
 fn finish(light: &Light) -> ! {
     // SAFETY: the host outlives its threads.

@@ -58,7 +58,7 @@ impl Drop for MemoryLock {
 pub(crate) struct ClaimedSignal {
     number: i32,
     before: KernelAction,
-    faults: [Option<KernelAction>; 2],
+    faults: [Option<KernelAction>; FAULTS.len()],
     kept: bool,
 }
 

@@ -33,9 +33,14 @@ impl KernelAction {
         KernelAction::new(signal_entry as *const (), sys::PREEMPTION_FLAGS)
     }
 
-    /// A handler for faults, on the alternate stack.
+    /// A handler for faults, on the alternate stack: nothing else comes between, so nobody switches
+    /// away from there.
     pub(crate) fn fault(handler: unsafe extern "C" fn(i32, *mut u8, *mut u8)) -> KernelAction {
-        KernelAction::new(handler as *const (), sys::FAULT_FLAGS)
+        let faults = sys::FAULTS.iter();
+        KernelAction {
+            mask: faults.fold(u64::MAX, |mask, signal| mask & !(1 << (signal - 1))),
+            ..KernelAction::new(handler as *const (), sys::FAULT_FLAGS)
+        }
     }
 
     fn new(handler: *const (), flags: i32) -> KernelAction {

@@ -1,16 +1,19 @@
 //! Policies that change places while threads work, hold, wait and are lent.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use punctual_model::{Ns, PolicyKind, ServerKind, Span};
+use punctual_kern::{Attributes, Pick, Policy};
+use punctual_model::{Fallback, Instant, Ns, PolicyKind, ServerKind, Span, ThreadId, Trust};
+use punctual_policy::Fifo;
 use punctual_thread::sync::Mutex;
-use punctual_thread::thread::{self, SpawnError};
+use punctual_thread::thread::{self, JoinError, SpawnError};
 use punctual_thread::tree::{Scheduler, Terms};
 use punctual_thread::{Constraint, NotAdmitted};
 
-use crate::common::{FIXED, fly, free, ms, runtime, us};
-use crate::tree::{grown, periodic, refused};
+use crate::common::{FIXED, alone, fly, free, ms, runtime, us};
+use crate::tree::{declared, grown, periodic, refused, trees};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
@@ -189,4 +192,85 @@ fn a_policy_knows_hundreds_of_places_before_anybody_goes_on() {
         }
         assert_eq!(done.load(Ordering::Relaxed), 400);
     });
+}
+
+/// Orders by arrival, and panics at the pick of this number.
+struct Fragile {
+    order: Fifo,
+    picks: Arc<AtomicU32>,
+    breaks_at: u32,
+}
+
+impl Policy for Fragile {
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.order.wake(thread, attributes);
+    }
+    fn block(&mut self, thread: ThreadId) {
+        self.order.block(thread);
+    }
+    fn pick(&mut self, now: Instant) -> Pick {
+        let pick = self.picks.fetch_add(1, Ordering::Relaxed);
+        if pick >= self.breaks_at {
+            // Without a message: nothing is printed on its supply.
+            resume_unwind(Box::new("it breaks"));
+        }
+        self.order.pick(now)
+    }
+}
+
+#[test]
+fn a_program_brings_a_policy_for_its_child_which_falls_back_when_that_panics() {
+    for (breaks_at, fewest) in [(u32::MAX, 8), (3, 3)] {
+        let picks = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&picks);
+        let mut guest = declared("guest", 3, (8, 20));
+        guest.trust = Trust::OwnTime;
+        guest.fallback = Some(Fallback {
+            policy: EDF,
+            after: 3,
+        });
+        let runtime = runtime(FIXED)
+            .tree(vec![guest])
+            .policy("guest", move |n| Fragile {
+                order: Fifo::new(n),
+                picks: count,
+                breaks_at,
+            });
+        let jobs = fly(runtime, || {
+            let root = Scheduler::root().expect("the first thread");
+            let guest = root.child("guest").expect("it started with it");
+            let (own, beside) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+            let inside = guest.spawn("inside", periodic(60, 200), working(&own));
+            let outside = thread::spawn("outside", periodic(20, 200), working(&beside));
+            let (inside, outside) = (inside.expect("admitted"), outside.expect("admitted"));
+            thread::sleep(ms(600));
+            for thread in [inside, outside] {
+                thread.cancel();
+                let ended = thread.join();
+                assert!(
+                    matches!(ended, Ok(()) | Err(JoinError::Cancelled)),
+                    "{ended:?}"
+                );
+            }
+            [own, beside].map(|jobs| jobs.load(Ordering::Relaxed))
+        });
+        let [own, beside] = jobs.result;
+        let picks = picks.load(Ordering::Relaxed);
+        assert!(own >= 6 && beside >= 20, "{own}, {beside}");
+        assert!(
+            picks >= fewest && (breaks_at == u32::MAX || picks == 4),
+            "{picks}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_without_its_scheduler_starts_no_run() {
+    let _alone = alone();
+    let runtime = trees().tree(vec![declared("inside", 3, (2, 20))]);
+    let refused = runtime
+        .policy("inside", Fifo::new)
+        .start(|| ())
+        .expect_err("it is inline");
+    assert!(refused.to_string().contains("own supply"), "{refused}");
 }
