@@ -56,7 +56,7 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
             verdict.fix = fix::smallest(system, id)?;
             refusal.advice = match &verdict.fix {
                 Some(fix) => fix::words(fix),
-                None => "no capacity and no slot alone mends it".into(),
+                None => fix::beyond_one(system, id, verdict.period.is_none())?,
             };
             refusals.push(refusal);
         }

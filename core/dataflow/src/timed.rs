@@ -192,9 +192,13 @@ fn orders(graph: &Graph, firings: &[u64]) -> Result<Vec<Vec<usize>>, DataflowErr
     for (order, given) in graph.orders.iter().enumerate() {
         let listed: Vec<usize> = given.firings.iter().map(|id| id.index()).collect();
         for (actor, &needed) in firings.iter().enumerate() {
-            let on_tile = graph.actors[actor].tile == given.tile;
+            // Those of other tiles have no place in it.
+            let needed = match graph.actors[actor].tile == given.tile {
+                true => needed,
+                false => 0,
+            };
             let found = listed.iter().filter(|&&one| one == actor).count() as u64;
-            if on_tile && found != needed {
+            if found != needed {
                 return Err(DataflowError::Order {
                     order,
                     actor,

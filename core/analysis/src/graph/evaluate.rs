@@ -4,6 +4,7 @@
 //! 1. Those of the graphs.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -11,7 +12,7 @@ use punctual_dataflow::{
     Circle, Contradiction, DataflowError, Deadlock, Firings, Fraction, Rates, Schedule, Timed,
     deadlock, firings_per_iteration, first_output, period_by_states, schedule, worst_circle,
 };
-use punctual_model::{Graph, System};
+use punctual_model::{ActorId, Graph, System};
 
 use super::tile;
 use crate::error::{AnalysisError, Checked};
@@ -60,9 +61,41 @@ pub(super) fn named(graph: &str, error: &DataflowError) -> AnalysisError {
     }
 }
 
+/// A graph that no `System::validate` has seen may name what is not there.
+fn check_places(graph: &Graph) -> Checked<()> {
+    let actors = graph.actors.len();
+    let ends = graph.fifos.iter().flat_map(|fifo| [fifo.from, fifo.to]);
+    let turns = graph
+        .orders
+        .iter()
+        .flat_map(|order| order.firings.iter().copied());
+    let known = ends.chain(turns).all(|id| id.index() < actors);
+    let cycle = |actor: ActorId, length: usize| length == 1 || length == graph.phases(actor);
+    let ids = (0..).map(ActorId).zip(&graph.actors);
+    let cycles =
+        ids.into_iter()
+            .all(|(id, actor)| cycle(id, actor.wcet.len()))
+            && graph.fifos.iter().all(|fifo| {
+                cycle(fifo.from, fifo.produce.len()) && cycle(fifo.to, fifo.consume.len())
+            });
+    let times = graph
+        .actors
+        .iter()
+        .all(|a| a.wcet.iter().all(|wcet| !wcet.is_zero()));
+    if actors > 0 && known && cycles && times {
+        return Ok(());
+    }
+    let what = format!(
+        "graph `{}` names what is not there, or has empty cycles",
+        graph.name
+    );
+    Err(AnalysisError::Invalid { what })
+}
+
 /// Judges `graph`, which need not be the one of `system`, on the tiles of `system`. O(cost of a
 /// worst circle).
 pub(super) fn evaluate(system: &System, graph: &Graph) -> Checked<Outcome> {
+    check_places(graph)?;
     tile::check_machine(system, graph)?;
     let failed = |error: &DataflowError| named(&graph.name, error);
     let firings = match firings_per_iteration(graph).map_err(|error| failed(&error))? {

@@ -35,6 +35,26 @@ pub(super) fn words(fix: &GraphFix) -> String {
     format!("{} = {} instead of {}", fix.parameter, fix.to, fix.from)
 }
 
+/// The advice where no parameter alone mends a graph; for one that stops, what lets it go on.
+pub(super) fn beyond_one(system: &System, id: GraphId, stops: bool) -> Checked<String> {
+    let several = "no capacity and no slot alone mends it; `check --suggest buffers` tries several \
+                   capacities together";
+    if !stops {
+        return Ok(several.into());
+    }
+    let mut lenient = system.clone();
+    if let Some(graph) = lenient.graphs.get_mut(id.index()) {
+        (graph.every, graph.within) = (None, None);
+    }
+    Ok(match smallest(&lenient, id)? {
+        Some(fix) => format!(
+            "{} lets it go on, but not as required; {several}",
+            words(&fix)
+        ),
+        None => "no capacity and no slot alone mends it".into(),
+    })
+}
+
 /// The capacity that grows by the fewest bytes, or else the slot that grows least. O(candidates ·
 /// log · cost of a worst circle).
 pub(super) fn smallest(system: &System, id: GraphId) -> Checked<Option<GraphFix>> {

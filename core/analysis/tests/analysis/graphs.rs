@@ -462,3 +462,68 @@ fn the_id_of_a_refused_graph_is_its_place() {
         "an iteration takes 4ns, 1ns is required"
     );
 }
+
+/// Whatever a program builds: numbers at random, ends that may not be there, rates that contradict.
+fn wild(random: &mut Random, tiles: &[Tile]) -> Graph {
+    let mut graph = Graph::new("wild");
+    let number = |random: &mut Random| match random.below(4) {
+        0 => 0,
+        1 => random.below(4),
+        2 => random.below(1_000),
+        _ => random.bits(),
+    };
+    let small = |random: &mut Random| u32::try_from(number(random) >> 32).unwrap_or(0);
+    let small = |random: &mut Random| match random.below(3) {
+        0 => small(random),
+        _ => u32::try_from(random.below(5)).expect("few"),
+    };
+    let cycle =
+        |random: &mut Random| -> Vec<u32> { (0..random.below(4)).map(|_| small(random)).collect() };
+    for index in 0..random.below(5) {
+        let tile = tiles[random.index(tiles.len())];
+        let id = graph.actor(format!("a{index}"), tile, Work::from_ns(number(random)));
+        if random.happens(300) {
+            let wcet = (0..random.below(4)).map(|_| Work::from_ns(1 + (number(random) >> 1)));
+            graph.actors[id.index()].wcet = wcet.collect();
+        }
+    }
+    let actor = |random: &mut Random| ActorId(u32::try_from(random.below(5)).expect("few"));
+    for index in 0..random.below(6) {
+        let (from, to) = (actor(random), actor(random));
+        let fifo = graph.fifo(format!("f{index}"), from, to);
+        if random.happens(500) {
+            (fifo.produce, fifo.consume) = (cycle(random), cycle(random));
+        }
+        fifo.initial = small(random);
+        fifo.capacity = random.happens(500).then(|| small(random));
+        fifo.token_size = small(random);
+    }
+    if random.happens(200) {
+        graph.orders.push(StaticOrder {
+            tile: tiles[random.index(tiles.len())],
+            firings: (0..random.below(4)).map(|_| actor(random)).collect(),
+        });
+    }
+    graph.every = random.happens(500).then(|| span(number(random)));
+    graph.within = random.happens(500).then(|| span(number(random)));
+    graph
+}
+
+#[test]
+fn any_graph_has_an_answer_or_an_error_and_a_valid_one_no_invalid_answer() {
+    let (system, tiles) = tiles(1 << 40, &[&[], &[(0, 1 << 39)], &[(5, 7), (1 << 20, 9)]]);
+    let (mut valid, mut answered) = (0, 0);
+    for seed in 0..30_000 {
+        let mut system = system.clone();
+        system.graphs = vec![wild(&mut Random::at(seed, &[6]), &tiles)];
+        let is_valid = system.validate().is_ok();
+        let answer = admit(&system);
+        valid += u32::from(is_valid);
+        answered += u32::from(answer.is_ok());
+        if is_valid {
+            let invalid = matches!(answer, Err(AnalysisError::Invalid { .. }));
+            assert!(!invalid, "seed {seed}: {answer:?}\n{:?}", system.graphs);
+        }
+    }
+    assert!(valid > 300 && answered > 300, "{valid} {answered}");
+}

@@ -96,3 +96,37 @@ fn the_front_begins_at_the_least_buffers_and_ends_at_the_fastest() {
     let mut pairs = front.points.iter().zip(front.points.iter().skip(1));
     assert!(pairs.all(|(a, b)| a.size < b.size && a.period > b.period));
 }
+
+#[test]
+fn the_sample_rate_converter_fires_612_times() {
+    // CD to DAT: 147, 147, 98, 28, 32, 160.
+    let mut graph = Graph::new("samplerate");
+    let rates = [(1, 1), (2, 3), (2, 7), (8, 7), (5, 1)];
+    let ids: Vec<_> = (0..6)
+        .map(|cpu| graph.actor(format!("a{cpu}"), Tile::cpu(CpuId(cpu)), Work::from_ns(1)))
+        .collect();
+    for ((pair, (produce, consume)), index) in ids.windows(2).zip(rates).zip(0..) {
+        let fifo = graph.fifo(format!("f{index}"), pair[0], pair[1]);
+        (fifo.produce, fifo.consume) = (vec![produce], vec![consume]);
+    }
+    let timed = timed(&graph);
+    assert_eq!(timed.firings(), [147, 147, 98, 28, 32, 160]);
+    // Every actor takes 1: the last one, which fires most often, sets the pace.
+    let circle = worst_circle(&timed, &Firings::of(&timed)).expect("an answer");
+    assert_eq!(circle.period, Fraction::whole(160));
+}
+
+#[test]
+fn an_iteration_near_the_limit_of_firings_is_analysed() {
+    let mut graph = decoder(None);
+    (graph.fifos[0].produce, graph.fifos[2].consume) = (vec![49_000], vec![49_000]);
+    for fifo in &mut graph.fifos {
+        fifo.capacity = Some(60_000);
+    }
+    let timed = timed(&graph);
+    assert_eq!(timed.firings(), [1, 49_000, 49_000, 1]);
+    let firings = Firings::of(&timed);
+    let period = worst_circle(&timed, &firings).expect("an answer").period;
+    assert_eq!(period_by_states(&timed), Ok(period));
+    assert!(schedule(&timed, &firings, period).is_ok());
+}

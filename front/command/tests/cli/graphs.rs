@@ -61,6 +61,13 @@ fn the_reference_graph_has_its_table() {
     let fix = &graph["fix"];
     assert_eq!(fix["parameter"], "graph.h263.fifos[0].capacity");
     assert_eq!((&fix["from"], &fix["to"]), (&"593".into(), &"594".into()));
+    let strict = decoder(Some([593, 1, 594]))
+        + "[require]\nthroughput = [{ graph = \"h263\", every = \"340us\" }]\n";
+    let strict = verdict(&folder, &strict);
+    let advice = strict["refusals"][0]["advice"].as_str().expect("a text");
+    let words =
+        "graph.h263.fifos[0].capacity = 594 instead of 593 lets it go on, but not as required";
+    assert!(advice.starts_with(words), "{advice}");
     let reason = found["refusals"][0]["reason"].as_str().expect("a text");
     let words = "`vld` lacks space for 1 token in `blocks`, which `iq` would free";
     assert!(reason.contains(words), "{reason}");
