@@ -38,6 +38,7 @@ mod assemble;
 mod bodies;
 mod changes;
 mod children;
+mod counted;
 mod error;
 mod judge;
 mod live;

@@ -20,12 +20,13 @@ use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
-use punctual_trace::{Boundaries, Counters, CpuLog, Header, Log, Mode, Quantiles, Recorder};
+use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::bodies::{Programs, body_of};
 use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
+use crate::counted::counters;
 use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
 
@@ -285,7 +286,7 @@ pub fn run(
     describe(&outcome, &mut log.header);
     for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
         let one = log.add_cpu(&of_system.name, of_system.host, cpu.sink);
-        one.counters = counters(&cpu.counters, outcome.missing);
+        one.counters = counters((&cpu.counters, cpu.takers), outcome.missing);
     }
     set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
@@ -510,49 +511,6 @@ pub(crate) fn describe(outcome: &punctual_linux::Outcome<Recorder>, header: &mut
         .iter()
         .map(|p| format!("{} panicked: {}", p.name, p.message));
     header.faults = panics.collect();
-}
-
-/// The counters of the platform on one CPU.
-pub(crate) fn counters(
-    c: &punctual_linux::CpuCounters,
-    missing: punctual_linux::MissingMethod,
-) -> Counters {
-    Counters {
-        deferrals: c.deferrals,
-        deferred_p50_ns: c.deferred_p50_ns,
-        deferred_p99_ns: c.deferred_p99_ns,
-        deferred_max_ns: c.deferred_max_ns,
-        late_max_ns: c.wake_late_max_ns,
-        missing_method: missing.method.to_string(),
-        missing_error_ns: missing.error_ns,
-        boundaries: boundaries(&c.boundaries),
-        others: vec![
-            ("slices given back".to_string(), c.given_back),
-            ("given back, ns".to_string(), c.given_back_ns),
-            ("longest slice, ns".to_string(), c.given_back_max_ns),
-            ("timer settings".to_string(), c.timer_settings),
-            ("timers that came early".to_string(), c.early_timers),
-        ],
-    }
-}
-
-/// The boundaries of slots as they were seen; `None`: there were none.
-fn boundaries(seen: &punctual_linux::BoundaryCounters) -> Option<Boundaries> {
-    let of = |s: punctual_linux::Spread| Quantiles {
-        p50: Some(s.p50_ns).filter(|_| s.count > 0),
-        p99: Some(s.p99_ns).filter(|_| s.count > 0),
-        max: Some(s.max_ns).filter(|_| s.count > 0),
-        n: s.count,
-    };
-    (seen.work.count > 0).then(|| Boundaries {
-        declared_ns: seen.declared_ns,
-        work_ns: of(seen.work),
-        late_ns: of(seen.late),
-        late_programs_ns: of(seen.late_programs),
-        disturbed: seen.disturbed,
-        over_own: seen.over_own,
-        over_missing: seen.over_missing,
-    })
 }
 
 /// Which terms were added to the system's, and from where.

@@ -8,7 +8,8 @@ use punctual_trace::{Bound, Header, Log, Mode, Recorder, TaskInfo};
 
 use crate::Error;
 use crate::assemble::header;
-use crate::live::{counters, describe};
+use crate::counted::counters;
+use crate::live::describe;
 use crate::program::program_name;
 
 /// The results of a run of threads, and its log.
@@ -90,7 +91,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
         let mut created: Vec<(ThreadId, TaskId)> = named.collect();
         created.sort_unstable();
         let one = log.add_cpu(&names[cpu], Some(hosts[cpu]), outcome.sink);
-        one.counters = counters(&outcome.counters, missing);
+        one.counters = counters((&outcome.counters, outcome.takers), missing);
         one.created = created;
     }
     log.tasks = tasks.all;

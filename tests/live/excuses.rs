@@ -149,7 +149,7 @@ fn compare(log: &Log, policy: PolicyKind<Ns>) -> usize {
         !report.misses.is_empty(),
         "some of 60 stops make a job late"
     );
-    let by = report.cpus[0].missing_time_by;
+    let by = &report.cpus[0].missing_time_by;
     assert!(by.kernel_ns > 0, "the kernel stopped it: {by}");
     let done = completions(&works(log), policy);
     let jobs = Behavior::new(log, 0).jobs;

@@ -18,6 +18,7 @@ pub(crate) mod per_cpu;
 pub(crate) mod pool;
 pub(crate) mod post;
 pub(crate) mod recovery;
+pub(crate) mod takers;
 pub(crate) mod text;
 pub(crate) mod thread_group;
 pub(crate) mod wait_queue;

@@ -24,7 +24,7 @@ pub(crate) mod program;
 pub(crate) mod remark;
 mod text;
 
-pub(crate) use counter::{SwitchWatch, try_cycle_counter};
+pub(crate) use counter::{SwitchLog, SwitchWatch, try_cycle_counter};
 pub(crate) use text::{function_range, text_ranges};
 
 /// An address as an argument of a system call.
@@ -56,11 +56,28 @@ fn errno_check(result: c_int) -> io::Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tid(i32);
 
+impl Tid {
+    /// As the kernel counts them.
+    pub(crate) fn number(self) -> u32 {
+        self.0.unsigned_abs()
+    }
+}
+
 /// The calling kernel thread.
 pub(crate) fn current_thread() -> Tid {
     // SAFETY: no arguments, no effect.
     let tid = unsafe { call(libc::SYS_gettid, []) };
     Tid(i32::try_from(tid).unwrap_or(0))
+}
+
+/// Whether a kernel thread of this machine has a real-time class.
+pub(crate) fn is_real_time(thread: u32) -> bool {
+    // SAFETY: a look at its class by its number, with no effect.
+    let class = unsafe { call(libc::SYS_sched_getscheduler, [u64::from(thread)]) };
+    let real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
+    // The highest bit tells what its children inherit.
+    let class = class & !i64::from(libc::SCHED_RESET_ON_FORK);
+    real_time.iter().any(|&of| i64::from(of) == class)
 }
 
 /// The CPUs that the calling thread may use.

@@ -41,7 +41,9 @@ pub use behavior::{
 };
 pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
-pub use log::{Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+pub use log::{
+    Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TakingThread, TaskInfo,
+};
 pub use quantiles::Quantiles;
 pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::{Drain, Recorder};
@@ -49,5 +51,5 @@ pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
     MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport, ResourceReport, RunReport,
-    RunVerdict, SchedulerReport, TakenBy, TaskReport,
+    RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
 };

@@ -171,6 +171,19 @@ pub struct Counters {
     pub boundaries: Option<Boundaries>,
     /// Anything else worth showing, as (name, value).
     pub others: Vec<(String, u64)>,
+    /// Threads of the machine that took time, in order, as far as the platform tells.
+    pub takers: Vec<TakingThread>,
+}
+
+/// A thread of the machine that had a CPU of the run for a while.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TakingThread {
+    /// The entry that found it.
+    pub at: Instant,
+    /// How long it ran, in nanoseconds.
+    pub ns: u64,
+    /// Its name.
+    pub name: String,
 }
 
 /// A workload compared its results with its reference.

@@ -28,7 +28,7 @@ pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
-pub use taken::TakenBy;
+pub use taken::{TakenBy, ThreadShare};
 
 /// Version of the JSON.
 pub const FORMAT: u32 = 1;

@@ -23,6 +23,7 @@ use punctual_model::{Instant, Span};
 use crate::record::limits::{STRETCH_NS, SUSPICIOUS_NS};
 use crate::record::outcome::MissingMethod;
 use crate::record::per_cpu::PerCpu;
+use crate::record::takers::Taken;
 use crate::sys::{self, KernelClock, SwitchWatch};
 use crate::time::clock::Clock;
 
@@ -79,6 +80,42 @@ fn taker(by_account: Span, missing: Span, switched: Option<bool>) -> Taker {
         None | Some(true) if is_most => Taker::Kernel,
         None => Taker::Unknown,
         Some(_) => Taker::Below,
+    }
+}
+
+/// The one that made a carrier wake up late: a thread that is real-time, too, and had this CPU for
+/// most of that time, or else the machine below. Other threads make way for a carrier at once.
+#[cold]
+fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
+    let found = longest(host, late);
+    let is_most = |ns: u64| ns.saturating_mul(2) >= host.clock().ns(late.ticks());
+    let found = found.filter(|(thread, ns)| is_most(*ns) && sys::is_real_time(*thread));
+    match found {
+        None => Taker::Below,
+        found => {
+            note_taker(host, found, now);
+            Taker::Kernel
+        }
+    }
+}
+
+/// The thread of the machine that had this CPU longest in the last `interval` before this thread
+/// had it, and for how many nanoseconds, if the kernel tells.
+fn longest(host: &PerCpu, interval: Span) -> Option<(u32, u64)> {
+    host.switches.longest(host.clock().ns(interval.ticks()))
+}
+
+fn note_taker(host: &PerCpu, found: Option<(u32, u64)>, now: Instant) {
+    let (Some((thread, ns)), Ok(mut takers)) = (found, host.takers.try_borrow_mut()) else {
+        return;
+    };
+    // What has room now does not allocate.
+    if takers.len() < takers.capacity() {
+        takers.push(Taken {
+            at: now,
+            ns,
+            thread,
+        });
     }
 }
 
@@ -143,7 +180,15 @@ impl MissingTime {
             return Uncharged::NONE;
         }
         let switched = host.watch.is_on().then_some(was_away);
-        Uncharged::by(taker(by_account, missing, switched), missing)
+        let taker = match taker(by_account, missing, switched) {
+            Taker::Kernel => {
+                note_taker(host, longest(host, interval), now);
+                Taker::Kernel
+            }
+            Taker::Below if !executing => of_late_wake(host, missing, now),
+            taker => taker,
+        };
+        Uncharged::by(taker, missing)
     }
 
     /// Takes what other threads of this machine had.

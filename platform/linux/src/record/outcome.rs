@@ -1,7 +1,7 @@
 //! What a run leaves behind: the sinks, counters, and what it could not have.
 
 use punctual_kern::MissingCause;
-use punctual_model::{Frequency, ThreadId};
+use punctual_model::{Frequency, Instant, ThreadId};
 
 use crate::time::clock::ClockSource;
 use crate::time::offset::ClockOffset;
@@ -153,6 +153,20 @@ pub struct CpuOutcome<S> {
     pub spawned: Vec<(ThreadId, String)>,
     /// Threads that stopped the CPU by waiting inside the kernel.
     pub waits: Vec<Loss>,
+    /// Threads of the machine that took time from it, in order, as far as the kernel tells this
+    /// user and there was room.
+    pub takers: Vec<TakingThread>,
+}
+
+/// Time that a thread of the machine took from a CPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TakingThread {
+    /// The instant of the entry that found it.
+    pub at: Instant,
+    /// How long it ran, in nanoseconds. Others may have run beside it.
+    pub ns: u64,
+    /// Its name, or its number if it ended before the run.
+    pub name: String,
 }
 
 /// Everything that a run leaves behind.

@@ -8,7 +8,7 @@
 //!   signal may come between two of its instructions. One kernel thread: relaxed order is enough.
 
 use core::any::Any;
-use core::cell::{Cell, UnsafeCell};
+use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,9 +25,10 @@ use crate::record::limits::{GAP_NS, Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
+use crate::record::takers::{MOST_TAKERS, Taken};
 use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
-use crate::sys::{self, SwitchWatch};
+use crate::sys::{self, SwitchLog, SwitchWatch};
 use crate::time::clock::Clock;
 use crate::time::deferral::Deferral;
 
@@ -127,6 +128,9 @@ pub(crate) struct PerCpu {
     pub(crate) timer: sys::Timer,
     /// Whether the kernel has let somebody else on to this CPU.
     pub(crate) watch: SwitchWatch,
+    /// Who that was, and the threads that took time from this CPU, as far as there is room.
+    pub(crate) switches: SwitchLog,
+    pub(crate) takers: RefCell<Vec<Taken>>,
     armed: Cell<Option<Instant>>,
     /// The timer stands for a budget that nobody uses any more, and fires then if nothing sets it.
     stale: Cell<Option<Instant>>,
@@ -181,7 +185,7 @@ impl PerCpu {
         shared: Arc<Shared>,
         text: LibraryText,
         timer: sys::Timer,
-        watch: SwitchWatch,
+        (watch, switches): (SwitchWatch, SwitchLog),
         carrier: DispatchRecord,
         resources: Vec<String>,
     ) -> PerCpu {
@@ -192,6 +196,8 @@ impl PerCpu {
             switches_by_call: !sys::can_write_thread_pointer(),
             limits: Limits::of(&clock, &watch),
             watch,
+            switches,
+            takers: RefCell::new(Vec::with_capacity(MOST_TAKERS)),
             clock: Cell::new(clock),
             shared,
             text,

@@ -19,12 +19,13 @@ use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::record::per_cpu::{ByPolicy, PerCpu, Shared};
 use crate::record::pool::{Stage, discard};
+use crate::record::takers::named;
 use crate::record::text::LibraryText;
 use crate::run::carrier::{end_threads, run_loop, start_threads};
 use crate::run::life::main;
 use crate::storage::stack::{AlternateStack, Stack};
 use crate::storage::tls::{Library, Storage};
-use crate::sys::{self, HostClass, SwitchWatch};
+use crate::sys::{self, HostClass, SwitchLog, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
 
 /// What a carrier is given.
@@ -105,6 +106,7 @@ where
     shared_cpu.finish_counters();
     let counters = shared_cpu.host.counters.get();
     let spawned = shared_cpu.host.pool.spawned();
+    let takers = named(&shared_cpu.host.takers.take());
     let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
     let panics = reap(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
@@ -115,6 +117,7 @@ where
         abandoned,
         spawned,
         waits,
+        takers,
     };
     start.map(|_| (outcome, panics))
 }
@@ -186,6 +189,7 @@ where
     let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
     let clock = Clock::starting_in(clock_rate(), 0);
     let watch = SwitchWatch::try_new().unwrap_or_else(|_| SwitchWatch::of_nobody());
+    let switches = SwitchLog::try_new(input.host).unwrap_or_else(|_| SwitchLog::of_nobody());
     said.watched = watch.is_on();
     let frame = options.frames.get(index).cloned().flatten();
     let mut host = PerCpu::new(
@@ -195,7 +199,7 @@ where
         shared,
         LibraryText::find(),
         timer,
-        watch,
+        (watch, switches),
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
         input.resources,
     );

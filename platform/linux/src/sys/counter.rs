@@ -1,7 +1,7 @@
 //! Counters of the kernel and of the processor, by `perf_event_open(2)`.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 
 use super::{address, call, check, word};
@@ -20,15 +20,37 @@ const DUMMY: Counter = Counter { kind: 1, number: 9 };
 /// Opens a counter for the calling thread, of what it does itself: any user may. The structure is
 /// passed as its first words; the rest is zero.
 fn open(counter: Counter) -> io::Result<i64> {
+    let anywhere = word(-1_i64);
+    open_for(counter, (0, anywhere), (0, 0))
+}
+
+/// Opens a counter for a kernel thread on a CPU, which records `samples`, as `flags` say.
+fn open_for(
+    counter: Counter,
+    (thread, cpu): (u64, u64),
+    (samples, flags): (u64, u64),
+) -> io::Result<i64> {
     const SIZE: u64 = 64; // PERF_ATTR_SIZE_VER0
     const EXCLUDE_KERNEL_AND_HYPERVISOR: u64 = 1 << 5 | 1 << 6;
     // type and size; config; period; sample type; read format; flags; the rest.
     let (kind, number) = (counter.kind | SIZE << 32, counter.number);
-    let attributes: [u64; 8] = [kind, number, 0, 0, 0, EXCLUDE_KERNEL_AND_HYPERVISOR, 0, 0];
-    let anywhere = word(-1_i64);
-    let arguments = [address(attributes.as_ptr()), 0, anywhere, anywhere];
+    let flags = flags | EXCLUDE_KERNEL_AND_HYPERVISOR;
+    let attributes: [u64; 8] = [kind, number, 0, samples, 0, flags, 0, 0];
+    let no_group = word(-1_i64);
+    let arguments = [address(attributes.as_ptr()), thread, cpu, no_group];
     // SAFETY: the kernel reads SIZE bytes, which is the size of the array.
     check(unsafe { call(libc::SYS_perf_event_open, arguments) })
+}
+
+/// Maps so many bytes of a counter for reading, and closes its descriptor: the mapping keeps it.
+fn map(descriptor: i64, length: usize) -> io::Result<*mut u8> {
+    let (read, shared) = (word(libc::PROT_READ), word(libc::MAP_SHARED));
+    let arguments = [0, length as u64, read, shared, word(descriptor), 0];
+    // SAFETY: a new mapping where the kernel finds room, of a descriptor that the caller opened.
+    let mapped = check(unsafe { call(libc::SYS_mmap, arguments) });
+    close(descriptor);
+    let at = usize::try_from(mapped?).map_err(io::Error::other)?;
+    Ok(core::ptr::with_exposed_provenance_mut(at))
 }
 
 fn close(descriptor: i64) {
@@ -75,22 +97,7 @@ impl SwitchWatch {
     /// # Errors
     /// The kernel has no such counters, or does not let this process have one.
     pub(crate) fn try_new() -> io::Result<SwitchWatch> {
-        let descriptor = open(DUMMY)?;
-        let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
-        let arguments = [
-            0,
-            PAGE as u64,
-            word(read),
-            word(shared),
-            word(descriptor),
-            0,
-        ];
-        // SAFETY: a new mapping where the kernel finds room; the descriptor was opened above.
-        let mapped = check(unsafe { call(libc::SYS_mmap, arguments) });
-        // The mapping keeps the counter.
-        close(descriptor);
-        let at = usize::try_from(mapped?).map_err(io::Error::other)?;
-        let page: *mut u8 = core::ptr::with_exposed_provenance_mut(at);
+        let page = map(open(DUMMY)?, PAGE)?;
         let watch = SwitchWatch {
             page,
             written: page.wrapping_add(TIMES_WRITTEN).cast_const().cast(),
@@ -135,6 +142,132 @@ impl Drop for SwitchWatch {
         if self.is_on() {
             let arguments = [address(self.page.cast_const()), PAGE as u64];
             // SAFETY: mapped by `try_new`, and nobody else knows the page.
+            unsafe { call(libc::SYS_munmap, arguments) };
+        }
+    }
+}
+
+/// The kernel's record of the threads that one CPU had, for the one that it has now.
+///
+/// A ring of 32 bytes a record, written at each switch on that CPU, over the oldest.
+/// It writes none while its reader runs there. Only privileged users may have it: it tells of the
+/// threads of others.
+#[derive(Debug)]
+pub(crate) struct SwitchLog {
+    /// A page of positions, then the ring; null: nothing is recorded.
+    page: *mut u8,
+    thread: u32,
+}
+
+/// One record of the kernel's (`PERF_RECORD_SWITCH_CPU_WIDE` with thread and time).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Switch {
+    kind: u32,
+    flags: u16,
+    size: u16,
+    other: [u32; 2],
+    process: u32,
+    thread: u32,
+    time_ns: u64,
+}
+
+const RING: usize = 16 * PAGE;
+const RECORD: u64 = size_of::<Switch>() as u64;
+
+impl SwitchLog {
+    /// Records nothing.
+    pub(crate) fn of_nobody() -> SwitchLog {
+        SwitchLog {
+            page: core::ptr::null_mut(),
+            thread: 0,
+        }
+    }
+
+    /// Records the switches of `cpu`, on which the calling kernel thread runs.
+    ///
+    /// # Errors
+    /// The kernel does not let this process have it.
+    pub(crate) fn try_new(cpu: u32) -> io::Result<SwitchLog> {
+        const THREAD_AND_TIME: u64 = 1 << 1 | 1 << 2;
+        const ON_ALL_RECORDS: u64 = 1 << 18;
+        const SWITCHES: u64 = 1 << 26;
+        let everybody = word(-1_i64);
+        let what = (THREAD_AND_TIME, ON_ALL_RECORDS | SWITCHES);
+        let descriptor = open_for(DUMMY, (everybody, u64::from(cpu)), what)?;
+        Ok(SwitchLog {
+            page: map(descriptor, PAGE + RING)?,
+            thread: super::current_thread().number(),
+        })
+    }
+
+    /// The thread that ran longest here of those that ran in the last `within_ns` in place of the
+    /// caller, and for how long, in nanoseconds. O(switches in that time), at most 64.
+    #[cold]
+    pub(crate) fn longest(&self, within_ns: u64) -> Option<(u32, u64)> {
+        const MOST: u64 = 64;
+        let head = self.head()?;
+        let newest = self.record(head.checked_sub(RECORD)?)?;
+        let oldest = newest.time_ns.saturating_sub(within_ns);
+        let mut until = newest.time_ns;
+        let mut shares = [(0_u32, 0_u64); 8];
+        let first = head.saturating_sub(RING as u64 - RECORD);
+        let places = (1..=MOST).map_while(|back| head.checked_sub(back * RECORD));
+        let records = places.take_while(|at| *at >= first);
+        let records = records.map_while(|at| self.record(at));
+        let arrivals = records.filter(|switch| !switch.leaves());
+        for switch in arrivals {
+            if until <= oldest {
+                break;
+            }
+            let came = switch.time_ns.max(oldest);
+            let ran = until.saturating_sub(came);
+            until = came;
+            let is_other = switch.thread != self.thread && switch.thread != 0;
+            let place = shares
+                .iter_mut()
+                .find(|(thread, ns)| *thread == switch.thread || *ns == 0);
+            if let Some(share) = place.filter(|_| is_other) {
+                *share = (switch.thread, share.1 + ran);
+            }
+        }
+        let longest = shares.into_iter().max_by_key(|(_, ns)| *ns)?;
+        (longest.1 > 0).then_some(longest)
+    }
+
+    /// How much was ever written into the ring.
+    fn head(&self) -> Option<u64> {
+        const HEAD: usize = 1_024; // `perf_event_mmap_page.data_head`
+        let head: *const AtomicU64 = self.page.wrapping_add(HEAD).cast_const().cast();
+        // SAFETY: a word of a page that is mapped as long as this lives.
+        (!self.page.is_null()).then(|| unsafe { (*head).load(Ordering::Acquire) })
+    }
+
+    /// The record at a position, if it is one of ours.
+    fn record(&self, at: u64) -> Option<Switch> {
+        const OF_A_CPU: u32 = 15; // `PERF_RECORD_SWITCH_CPU_WIDE`
+        let place = usize::try_from(at % RING as u64).ok()?;
+        let record: *const Switch = self.page.wrapping_add(PAGE + place).cast_const().cast();
+        // SAFETY: inside the mapping; its size is a multiple of that of a record, which is plain
+        // numbers. The kernel writes only when this CPU goes to another thread.
+        let record = unsafe { record.read_volatile() };
+        (record.kind == OF_A_CPU && u64::from(record.size) == RECORD).then_some(record)
+    }
+}
+
+impl Switch {
+    /// Whether it tells that its thread leaves the CPU.
+    fn leaves(self) -> bool {
+        const OUT: u16 = 1 << 13; // `PERF_RECORD_MISC_SWITCH_OUT`
+        self.flags & OUT != 0
+    }
+}
+
+impl Drop for SwitchLog {
+    fn drop(&mut self) {
+        if !self.page.is_null() {
+            let arguments = [address(self.page.cast_const()), (PAGE + RING) as u64];
+            // SAFETY: mapped by `try_new`, and nobody else knows the pages.
             unsafe { call(libc::SYS_munmap, arguments) };
         }
     }

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use crate::common::{Log, alone, input, periodic, test_cpu, until_stopped};
 use punctual_generate::Random;
 use punctual_kern::TraceEvent;
-use punctual_linux::{Mode, Outcome, Status, job, run, try_kernel};
+use punctual_linux::{Mode, Outcome, Status, TakingThread, job, run, try_kernel};
 
 /// The work of a body, and its budget, which pays for the entries around it, too.
 const BODY_NS: u64 = 300_000;
 const WCET_US: u64 = if cfg!(debug_assertions) { 1_000 } else { 500 };
 const PERIOD_US: u64 = 12_000;
+const INJECTOR: &str = "injector";
 /// How long a hole is.
 const HOLE_US: (u64, u64) = (100, 5_000);
 
@@ -167,13 +168,14 @@ fn what_a_more_urgent_thread_takes_from_a_body_is_missing_and_no_overrun() {
     let options = until_stopped();
     let stop = Arc::clone(&options.stop);
     let of_injector = Arc::clone(&shared);
-    let injector = thread::spawn(move || {
+    let injector = thread::Builder::new().name(INJECTOR.into()).spawn(move || {
         let is_above = above_everybody_here();
         if is_above {
             take_away(&of_injector);
         }
         is_above
     });
+    let injector = injector.expect("a thread");
     let taken: Arc<[AtomicU64]> = (0..6 * holes).map(|_| AtomicU64::new(0)).collect();
     let (of_jobs, of_body) = (Arc::clone(&taken), Arc::clone(&shared));
     let body = periodic("body", 1, PERIOD_US, WCET_US, move |info| {
@@ -205,6 +207,19 @@ fn what_a_more_urgent_thread_takes_from_a_body_is_missing_and_no_overrun() {
     }
     assert!(jobs.len() as u64 >= holes, "{}", jobs.len());
     assert_charged_what_was_executed(&jobs);
+    assert_named(&outcome.cpus[0].takers, &taken);
+}
+
+/// Where the kernel tells who had the CPU, most of what was taken is of the injector.
+fn assert_named(takers: &[TakingThread], taken: &[AtomicU64]) {
+    if takers.is_empty() {
+        eprintln!("skipped: the kernel does not tell this user who had the CPU");
+        return;
+    }
+    let injected = takers.iter().filter(|taker| taker.name == INJECTOR);
+    let named: u64 = injected.map(|taker| taker.ns).sum();
+    let taken: u64 = taken.iter().map(|ns| ns.load(Ordering::Relaxed)).sum();
+    assert!(named >= taken / 2, "{named} of {taken} ns: {takers:?}");
 }
 
 /// The calling thread stands above the threads of a run, on their CPU; `false`: it may not.

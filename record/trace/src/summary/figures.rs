@@ -101,41 +101,46 @@ fn count(report: &mut TaskReport, job: &JobRecord, behavior: &Behavior) {
 /// One report per CPU.
 pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
     let all = log.cpus.iter().zip(behaviors).zip(&log.tables.cpus);
-    all.map(|((cpu, behavior), tables)| {
-        let gaps = |cause: MissingCause| {
-            let gaps = behavior.missing.iter().filter(move |m| m.cause == cause);
-            gaps.map(|m| m.end.since(m.start).ticks())
-        };
-        let executed = behavior.segments.iter();
-        let executed: u64 = executed.map(|s| s.end.since(s.start).ticks()).sum();
-        CpuReport {
-            id: cpu.name.clone(),
-            host: cpu.host,
-            policy: tables.policy.name(),
-            utilization_percent: cpu.utilization_ppm.map(percent),
-            machine_utilization_percent: cpu.machine_utilization_ppm.map(percent),
-            decisions: behavior.decisions,
-            switches: behavior.switches,
-            preemptions: behavior.preemptions,
-            executed_ns: log.ns(executed),
-            deferrals: cpu.counters.deferrals,
-            deferral_ns: deferral(&cpu.counters),
-            deferred_max_ns: cpu.counters.deferred_max_ns,
-            late_max_ns: log
-                .ns(behavior.late_max.ticks())
-                .max(cpu.counters.late_max_ns),
-            missing_time_ns: log.ns(gaps(MissingCause::Stolen).sum()),
-            missing_time_by: TakenBy::during(log, behavior, Instant::ZERO, Instant::MAX),
-            missing_time_max_ns: log.ns(gaps(MissingCause::Stolen).max().unwrap_or(0)),
-            given_back_ns: log.ns(gaps(MissingCause::GivenBack).sum()),
-            missing_method: cpu.counters.missing_method.clone(),
-            missing_error_ns: cpu.counters.missing_error_ns,
-            boundaries: cpu.counters.boundaries,
-            lost_from_ns: cpu.lost_from.map(|at| log.ns(at.ticks())),
-            counters: cpu.counters.others.iter().map(counter).collect(),
-        }
-    })
-    .collect()
+    all.enumerate()
+        .map(|(place, ((cpu, behavior), tables))| {
+            let gaps = |cause: MissingCause| {
+                let gaps = behavior.missing.iter().filter(move |m| m.cause == cause);
+                gaps.map(|m| m.end.since(m.start).ticks())
+            };
+            let executed = behavior.segments.iter();
+            let executed: u64 = executed.map(|s| s.end.since(s.start).ticks()).sum();
+            CpuReport {
+                id: cpu.name.clone(),
+                host: cpu.host,
+                policy: tables.policy.name(),
+                utilization_percent: cpu.utilization_ppm.map(percent),
+                machine_utilization_percent: cpu.machine_utilization_ppm.map(percent),
+                decisions: behavior.decisions,
+                switches: behavior.switches,
+                preemptions: behavior.preemptions,
+                executed_ns: log.ns(executed),
+                deferrals: cpu.counters.deferrals,
+                deferral_ns: deferral(&cpu.counters),
+                deferred_max_ns: cpu.counters.deferred_max_ns,
+                late_max_ns: log
+                    .ns(behavior.late_max.ticks())
+                    .max(cpu.counters.late_max_ns),
+                missing_time_ns: log.ns(gaps(MissingCause::Stolen).sum()),
+                missing_time_by: TakenBy::during(
+                    log,
+                    (place, behavior),
+                    (Instant::ZERO, Instant::MAX),
+                ),
+                missing_time_max_ns: log.ns(gaps(MissingCause::Stolen).max().unwrap_or(0)),
+                given_back_ns: log.ns(gaps(MissingCause::GivenBack).sum()),
+                missing_method: cpu.counters.missing_method.clone(),
+                missing_error_ns: cpu.counters.missing_error_ns,
+                boundaries: cpu.counters.boundaries,
+                lost_from_ns: cpu.lost_from.map(|at| log.ns(at.ticks())),
+                counters: cpu.counters.others.iter().map(counter).collect(),
+            }
+        })
+        .collect()
 }
 
 /// What the platform kept of its deferrals.

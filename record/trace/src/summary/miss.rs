@@ -92,7 +92,8 @@ impl Inquiry<'_> {
         let mut text = ill(job.outcome, ns(self.needed(job)));
         let (start, missing) = (ns(delays.start.ticks()), delays.missing);
         let _ = write!(text, "; busy window from {start}: missing {}", ns(missing));
-        let by = TakenBy::during(self.log, self.behavior, delays.start, self.over(job)).to_string();
+        let window = (delays.start, self.over(job));
+        let by = TakenBy::during(self.log, (self.cpu, self.behavior), window).to_string();
         if !by.is_empty() {
             let _ = write!(text, " ({by})");
         }

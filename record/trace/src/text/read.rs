@@ -11,7 +11,9 @@ use super::{FIRST_LINE, LogError};
 use crate::boundary::Boundaries;
 use crate::encode;
 use crate::form::{self, Form};
-use crate::log::{Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TaskInfo};
+use crate::log::{
+    Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TakingThread, TaskInfo,
+};
 use crate::record::Records;
 use crate::value::Field;
 
@@ -419,6 +421,16 @@ fn bound(text: &str) -> Result<Bound, String> {
     })
 }
 
+fn taker(text: &str) -> Result<TakingThread, String> {
+    let mut words = text.splitn(3, ' ');
+    let mut next = || words.next().unwrap_or("");
+    Ok(TakingThread {
+        at: Instant::from_ticks(number(next())?),
+        ns: number(next())?,
+        name: unescape(next())?,
+    })
+}
+
 /// Reads a line about what a platform counted on a CPU.
 fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
     let c = &mut cpu.counters;
@@ -439,6 +451,7 @@ fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
             let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
             c.others.push((unescape(name)?, number(value)?));
         }
+        "taker" => c.takers.push(taker(rest)?),
         "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
         "created" => cpu.created.push(created(rest)?),
         _ => return Err(format!("`{}` is unknown here", clip(key))),

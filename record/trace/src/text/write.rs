@@ -230,6 +230,10 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     for (name, value) in &c.others {
         line(text, "counter", &format!("{value} {name}"));
     }
+    for taker in &c.takers {
+        let (at, ns) = (taker.at.ticks(), taker.ns);
+        line(text, "taker", &format!("{at} {ns} {}", taker.name));
+    }
     if let Some(lost_from) = cpu.lost_from {
         number(text, "lost-from", lost_from.ticks());
     }

@@ -243,7 +243,10 @@ fn a_cpu_that_executes_just_what_was_admitted_is_not_drawn_as_over_it() {
     let log = simulate(&system, 13_200, 1, punctual_sim::Faults::default());
     let page = |log: &Log, admitted| {
         let mut log = log.clone();
-        log.tasks[0].bound = None;
+        if let Some(bound) = &mut log.tasks[0].bound {
+            bound.ns = 12_000_000;
+        }
+        log.cpus[0].utilization_ppm = Some(admitted);
         log.cpus[0].machine_utilization_ppm = Some(admitted);
         page_of(&log)
     };

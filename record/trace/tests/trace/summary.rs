@@ -3,10 +3,10 @@
 
 use crate::common::{FIXED, missing, overrunning, periodic, required, rich, simulate, two_tasks};
 use punctual_model::{
-    Class, CpuId, Late, OnOverrun, PolicyKind, Requirement, Span, System, TaskId, Work,
+    Class, CpuId, Instant, Late, OnOverrun, PolicyKind, Requirement, Span, System, TaskId, Work,
 };
 use punctual_sim::Faults;
-use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict, text};
+use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict, TakingThread, text};
 
 fn report(system: &System, ms: u64, faults: Faults) -> RunReport {
     punctual::judge(&simulate(system, ms, 1, faults))
@@ -123,12 +123,27 @@ fn the_one_who_took_missing_time_is_told_per_cpu_and_per_miss() {
             false => format!("{line}\n"),
         });
     let told: String = lines.collect();
-    let told = text::read(&mut told.as_bytes()).unwrap();
+    let mut told = text::read(&mut told.as_bytes()).unwrap();
+    let taking = |at_ms: u64, ns: u64, name: &str| TakingThread {
+        at: Instant::from_ticks(Span::from_ms(at_ms).as_ns()),
+        ns,
+        name: name.into(),
+    };
+    let end_ms = 2_000;
+    told.cpus[0].counters.takers = vec![
+        taking(1, 1_000, "sh"),
+        taking(end_ms, 5_000, "make"),
+        taking(end_ms, 4_500, "sh"),
+    ];
     let report = RunReport::new(&told);
     let cpu = &report.cpus[0];
     assert!(cpu.missing_time_ns > 0);
     assert_eq!(cpu.missing_time_by.kernel_ns, cpu.missing_time_ns);
     assert_eq!(cpu.missing_time_by.below_ns, 0);
+    let by = cpu.missing_time_by.to_string();
+    assert!(by.ends_with(" (`sh` 5.5us, `make` 5us)"), "{by}");
+    let first = &report.misses[0].detail;
+    assert!(!first.contains("make"), "after it: {first}");
     assert!(report.misses[0].detail.contains(" (kernel "), "{report}");
     assert_eq!(RunReport::new(&log).cpus[0].missing_time_by.to_string(), "");
 }

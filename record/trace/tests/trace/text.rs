@@ -5,7 +5,7 @@ use crate::any_record::Random;
 use crate::common::{FIXED, composed, missing, overrunning, required, rich, simulate, two_tasks};
 use punctual_model::{Instant, OnOverrun};
 use punctual_sim::Faults;
-use punctual_trace::{Log, Oracle, Record, text};
+use punctual_trace::{Log, Oracle, Record, TakingThread, text};
 
 fn written(log: &Log) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -58,6 +58,11 @@ fn a_log_read_again_is_the_log_that_was_written() {
     });
     log.cpus[0].host = Some(3);
     log.cpus[0].lost_from = Some(Instant::from_ticks(12));
+    log.cpus[0].counters.takers = vec![TakingThread {
+        at: Instant::from_ticks(7),
+        ns: 12,
+        name: "a b\\\n".into(),
+    }];
     log.cpus[0].counters.others = vec![("given back".into(), 3), (String::new(), 0)];
     let bytes = written(&log);
     let again = text::read(&mut bytes.as_slice()).unwrap();

@@ -96,7 +96,7 @@ fn host() -> PerCpu {
         Arc::new(shared),
         LibraryText::find(),
         sys::Timer::try_new(IGNORED).expect("a timer"),
-        SwitchWatch::of_nobody(),
+        (SwitchWatch::of_nobody(), sys::SwitchLog::of_nobody()),
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
         Vec::new(),
     )
