@@ -63,6 +63,18 @@ fn a_run_covers_the_releases_of_its_time_and_reports_as_documented() {
 }
 
 #[test]
+fn a_run_with_slots_tells_its_boundaries() {
+    let file = example("mixed-frame.toml");
+    let done = output(&["run", &file, "--for", "300ms", "--force", "--json"]);
+    assert_ran(&done);
+    let report = json(&done);
+    assert_obeys(&report, "run");
+    let seen = &report["cpus"][0]["boundaries"];
+    assert_eq!(seen["declared_ns"], 100_000);
+    assert!(seen["work_ns"]["n"].as_u64() > Some(100), "{seen}");
+}
+
+#[test]
 fn the_flight_equals_its_reference_for_real() {
     let file = example("rosace.toml");
     let done = output(&["run", &file, "--for", "500ms", "--force", "--json"]);
