@@ -152,7 +152,12 @@ impl Plan {
         {
             return Some(refused);
         }
-        let taken = step.events.get(event).copied();
+        // A thread that has ended meanwhile needs no home.
+        let rest = step.events.iter().enumerate().skip(event);
+        let mut rest = rest.filter(|(_, event)| !shard.is_over(event));
+        let found = rest.next();
+        let taken = found.map(|(_, event)| *event);
+        let event = found.map_or(step.events.len(), |(place, _)| place);
         self.next = (at, event + 1);
         self.waits = event + 1 < step.events.len();
         if !self.waits {

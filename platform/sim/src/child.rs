@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{ChildPick, Event, NodeId, Policy, Shard};
+use punctual_kern::{ChildPick, Event, NodeId, Policy, Refusal, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_tables::CpuTables;
 
@@ -30,6 +30,8 @@ pub(crate) struct Child {
     left: Option<Work>,
     /// Refused answers in a row.
     refused: u32,
+    /// The last instant at which something changed while it decided.
+    overtaken: Option<Instant>,
     lies: u32,
 }
 
@@ -53,6 +55,7 @@ pub(crate) fn children(
             cost: faults.decision_cost.ticks_up(RATE),
             left: None,
             refused: 0,
+            overtaken: None,
             lies: 0,
         }
     });
@@ -111,9 +114,19 @@ impl Child {
         Some(Event::ChildPicked(pick))
     }
 
-    /// Whether its answer was refused.
-    pub(crate) fn hear(&mut self, refused: bool) {
-        self.refused = if refused { self.refused + 1 } else { 0 };
+    /// Why its answer was refused, if it was. Something may have changed while it decided: then it
+    /// looks again at once, one time in an instant.
+    pub(crate) fn hear(&mut self, now: Instant, refused: Option<Refusal>) {
+        let stale = matches!(refused, Some(Refusal::StalePick(_)));
+        if stale && self.overtaken != Some(now) {
+            self.overtaken = Some(now);
+            return;
+        }
+        self.refused = if refused.is_some() {
+            self.refused + 1
+        } else {
+            0
+        };
     }
 
     /// What looking again costs it after refused answers.

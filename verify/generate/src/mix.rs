@@ -63,11 +63,12 @@ impl Mix {
             let wanted = self.wanted(random);
             let (system, features) = self.attempt(random, &wanted);
             if system.validate().is_ok() {
-                return Drawn {
+                let drawn = Drawn {
                     system,
                     features,
                     discarded,
                 };
+                return self.with_slices(drawn, random.clone());
             }
         }
         let (system, features) = self.attempt(random, &[]);
@@ -84,7 +85,22 @@ impl Mix {
         }
         let listed = |feature: &Feature| self.chances.iter().find(|(f, _)| f == feature);
         let mut drawn = |feature: &Feature| listed(feature).is_some_and(|c| random.happens(c.1));
-        Feature::ALL.into_iter().filter(|f| drawn(f)).collect()
+        let others = Feature::ALL.into_iter().filter(|f| *f != Feature::Slices);
+        others.filter(|f| drawn(f)).collect()
+    }
+
+    /// Slices come last, from a stream of their own: systems without them stay what they are.
+    fn with_slices(&self, mut drawn: Drawn, mut random: Random) -> Drawn {
+        let chance = self.chances.iter().find(|(f, _)| *f == Feature::Slices);
+        let before = drawn.system.clone();
+        if chance.is_some_and(|(_, chance)| random.happens(*chance)) {
+            hierarchy::slices(&mut random, Scale::Any, &mut drawn.system);
+        }
+        match drawn.system.validate() {
+            Ok(()) if drawn.system != before => drawn.features.push(Feature::Slices),
+            _ => drawn.system = before,
+        }
+        drawn
     }
 
     fn attempt(&self, random: &mut Random, wanted: &[Feature]) -> (System, Vec<Feature>) {
@@ -98,7 +114,6 @@ impl Mix {
                 features.push(*feature);
             }
         }
-        hierarchy::slice(&mut system);
         if features.contains(&Feature::Overheads) {
             machine::budget_timer(random, &mut system);
         }

@@ -6,7 +6,7 @@
 
 use punctual_analysis::{AnalysisError, Transition, Verdict, When, admit, admit_changes};
 use punctual_generate::Random;
-use punctual_model::{Instant, Ns, Span, Stage as Parts, Step, System, Task};
+use punctual_model::{Instant, Ns, SchedulerId, Span, Stage as Parts, Step, System, Task};
 
 use crate::changes::draw;
 use crate::describe::describe;
@@ -171,13 +171,16 @@ fn note_branches(tally: &mut Tally, system: &System, transitions: &[Transition])
         tally.branch(format!("transition: {when}{inside}: {ground}"));
         tally.changes += 1;
         for step in &change.steps {
-            tally.branch(format!("change: {}", form(step)));
+            tally.branch(format!("change: {}", form(system, step)));
         }
     }
 }
 
-fn form(step: &Step) -> &'static str {
+fn form(system: &System, step: &Step) -> &'static str {
+    let is_slice = |id: &SchedulerId| system.schedulers[id.index()].receiver.is_some();
     match step {
+        Step::Join(id) if is_slice(id) => "a slice is delegated",
+        Step::Leave(id) if is_slice(id) => "a slice is taken back",
         Step::Join(_) => "a scheduler starts",
         Step::Leave(_) => "a scheduler stops",
         Step::Supply(..) => "another server",

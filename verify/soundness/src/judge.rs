@@ -318,6 +318,13 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
             tally.branch(format!("hand-over: {}", handover.how.name()));
         }
     }
+    for slice in verdict.schedulers.iter().filter_map(|s| s.slice.as_ref()) {
+        let how = match slice.is_guaranteed {
+            true => "guaranteed",
+            false => "background",
+        };
+        tally.branch(format!("slice: {how}"));
+    }
     for refusal in &verdict.refusals {
         let witness = match refusal.witness {
             None => "without a witness",

@@ -26,7 +26,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 17] = [
+pub const ALL: [Mutant; 18] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -79,6 +79,12 @@ pub const ALL: [Mutant; 17] = [
         mistake: "halves the time in which a server gives nothing",
         features: &[Feature::Servers],
         analysis: halved_blackout,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "lets slices be paid by the parent of their giver",
+        features: &[Feature::Servers, Feature::Slices],
+        analysis: slices_beside_their_giver,
         fund: funding,
     },
     Mutant {
@@ -369,6 +375,18 @@ fn halved_blackout(system: &System) -> Result<Claim, AnalysisError> {
             {
                 server.budget = Work::from_ns(server.budget.as_ns() / 2);
                 server.period = Span::from_ns(server.period.as_ns() / 2);
+            }
+        }
+    })
+}
+
+fn slices_beside_their_giver(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for index in 0..system.schedulers.len() {
+            if system.schedulers[index].receiver.take().is_some() {
+                let giver = system.schedulers[index].parent;
+                let above = giver.and_then(|giver| system.schedulers[giver.index()].parent);
+                system.schedulers[index].parent = above;
             }
         }
     })

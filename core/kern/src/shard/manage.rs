@@ -95,6 +95,17 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// Whether an event of a plan finds a home for a thread that has ended.
+    pub(crate) fn is_over(&self, event: &Event) -> bool {
+        match event {
+            Event::Manage {
+                request: Request::Grant { thread, .. } | Request::Revoke { thread },
+                ..
+            } => self.thread(*thread).is_err(),
+            _ => false,
+        }
+    }
+
     fn may_be_planned(&self, event: &Event) -> Result<(), Refusal> {
         let Event::Manage { by, request } = event else {
             return Ok(());

@@ -100,3 +100,31 @@ fn a_plan_ends_with_whatever_the_core_refuses() {
     assert_eq!(done, [true, false], "{all:?}");
     assert_eq!(plan.due(), None);
 }
+
+#[test]
+fn of_two_schedulers_that_have_gone_each_comes_to_its_own_place() {
+    let supply = |priority| terms(server(ServerKind::Deferrable, 2, 10), priority);
+    let nodes = [(0, FIXED, supply(5)), (0, FIXED, supply(4))];
+    let mut grove = Grove::new(FIXED, &nodes, &[(0, periodic(2, 100, 1))]);
+    let demote = |at| asks(Request::Demote(node(at)));
+    let events = [demote(1), demote(2), asks(Request::Promote(supply(5)))];
+    for event in events {
+        assert_eq!(grove.at(1, event).refused, None);
+    }
+    let first = punctual_kern::NodeId::new(1, 1);
+    assert_eq!(grove.shard.last_promoted(), Some(first));
+}
+
+#[test]
+fn a_thread_that_has_ended_needs_no_home() {
+    let mut grove = grove();
+    let _ = grove.at(0, Event::Tick);
+    let _ = grove.at(1, Event::Kill(id(0)));
+    let mut plan = plan(Request::Revoke { thread: id(0) }, false);
+    // Nothing is left of the first change but its first event.
+    for _ in 0..2 {
+        let all = carried(&mut plan, &mut grove, 2);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all.iter().all(|(_, done)| *done), "{all:?}");
+    }
+}

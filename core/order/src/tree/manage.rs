@@ -255,11 +255,21 @@ impl<P: Policy> Tree<P> {
         }
     }
 
+    /// A free place, which is used then. The place of a scheduler of this order that has gone, with
+    /// its policy, goes before others. O(nodes).
+    fn take_free(&mut self, order: u32) -> Option<u16> {
+        let of_order = |at: &u16| self.nodes[usize::from(*at)].order == order;
+        match self.free.iter().rposition(of_order) {
+            Some(found) => Some(self.free.remove(found)),
+            None => self.free.pop(),
+        }
+    }
+
     /// A place of the table becomes a scheduler; [`Tree::permit`] has said that one is free.
     pub(super) fn promote_below(&mut self, parent: u16, terms: &NodeTerms) -> Option<NodeId> {
         let index = match self.kept_for(terms.order) {
             Some(index) => index,
-            None => self.free.pop()?,
+            None => self.take_free(terms.order)?,
         };
         let (depth, above) = {
             let parent = &self.nodes[usize::from(parent)];

@@ -19,6 +19,8 @@ pub enum Feature {
     Slots,
     /// Children that decide on their own supply.
     OwnTime,
+    /// Slices of a scheduler's supply in other hands.
+    Slices,
     /// First arrivals apart.
     Phases,
     /// Sporadic tasks.
@@ -55,7 +57,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them, in the order in which they are applied.
-    pub const ALL: [Feature; 21] = [
+    pub const ALL: [Feature; 22] = [
         Feature::SeveralCpus,
         Feature::Servers,
         Feature::Nesting,
@@ -77,6 +79,7 @@ impl Feature {
         Feature::Reserves,
         Feature::Requirements,
         Feature::OverrunRules,
+        Feature::Slices,
     ];
 
     /// The word in reports.
@@ -87,6 +90,7 @@ impl Feature {
             Feature::Nesting => "nesting",
             Feature::Slots => "slots",
             Feature::OwnTime => "own-time",
+            Feature::Slices => "slices",
             Feature::Phases => "phases",
             Feature::Sporadic => "sporadic",
             Feature::Reservation => "reservation",
@@ -110,7 +114,11 @@ impl Feature {
     pub const fn is_hierarchy(self) -> bool {
         matches!(
             self,
-            Feature::Servers | Feature::Nesting | Feature::Slots | Feature::OwnTime
+            Feature::Servers
+                | Feature::Nesting
+                | Feature::Slots
+                | Feature::OwnTime
+                | Feature::Slices
         )
     }
 
@@ -119,8 +127,8 @@ impl Feature {
         match self {
             Feature::SeveralCpus | Feature::Phases | Feature::Sporadic | Feature::Section => 250,
             Feature::Servers => 300,
-            // Both need a scheduler to begin with.
-            Feature::Nesting | Feature::OwnTime => 500,
+            // They need a scheduler to begin with.
+            Feature::Nesting | Feature::OwnTime | Feature::Slices => 500,
             Feature::Jitter | Feature::Precedence | Feature::Resources => 200,
             Feature::Slots | Feature::Suspension | Feature::Aperiodic => 150,
             _ => 100,
@@ -135,6 +143,7 @@ impl Feature {
             Feature::Nesting => hierarchy::nesting,
             Feature::Slots => hierarchy::slots,
             Feature::OwnTime => hierarchy::own_time,
+            Feature::Slices => hierarchy::slices,
             Feature::Phases => tasks::phases,
             Feature::Sporadic => tasks::sporadic,
             Feature::Reservation => tasks::reservation,

@@ -225,42 +225,65 @@ pub(super) fn own_time(random: &mut Random, _: Scale, system: &mut System) {
     }
 }
 
-/// The last scheduler, where that is a deferrable server of one task below another server, is a
-/// slice of it: the task stays in the care of the CPU. Draws nothing.
-pub(super) fn slice(system: &mut System) {
-    let Some(last) = system.schedulers.len().checked_sub(1) else {
+/// Some schedulers with a server delegate a slice of it to a task of another home.
+pub(super) fn slices(random: &mut Random, _: Scale, system: &mut System) {
+    for index in 0..system.schedulers.len() {
+        let Ok(giver) = u16::try_from(index).map(SchedulerId) else {
+            return;
+        };
+        if random.happens(700) {
+            delegate(random, system, giver);
+        }
+    }
+}
+
+fn delegate(random: &mut Random, system: &mut System, id: SchedulerId) {
+    let giver = system.schedulers[id.index()].clone();
+    let Supply::Server(whole) = giver.supply else {
         return;
     };
-    let id = u16::try_from(last).ok().map(SchedulerId);
-    let mut tasks = system.tasks.iter().filter(|t| t.scheduler == id);
-    let (Some(task), None) = (tasks.next(), tasks.next()) else {
-        return;
-    };
-    let is_served = |s: &Scheduler| matches!(s.supply, Supply::Server(_));
-    let slice = &system.schedulers[last];
-    let giver = slice
-        .parent
-        .and_then(|id| system.schedulers.get(id.index()));
-    let is_deferrable = matches!(
-        slice.supply,
-        Supply::Server(Server {
-            kind: ServerKind::Deferrable,
-            ..
-        })
-    );
-    let Some(giver) = giver.filter(|giver| is_served(giver) && is_deferrable) else {
-        return;
-    };
-    if slice.trust == Trust::OwnTime {
+    if !grants(giver.policy) || giver.trust == Trust::OwnTime || giver.receiver.is_some() {
         return;
     }
-    let name = format!("{}:{}", giver.name, task.name);
-    let task = Some(task.name.clone());
-    let slice = &mut system.schedulers[last];
-    slice.name = name;
-    slice.policy = PolicyKind::FixedPriority { preemptive: true };
-    slice.receiver = Some(Receiver {
-        scheduler: None,
-        task,
+    let is_slice = |home: SchedulerId| system.schedulers[home.index()].receiver.is_some();
+    let elsewhere = |index: &usize| {
+        let task = &system.tasks[*index];
+        let free = task.slots.is_empty() && !task.scheduler.is_some_and(is_slice);
+        free && task.cpu == giver.cpu && task.scheduler != Some(id)
+    };
+    let tasks: Vec<usize> = (0..system.tasks.len()).filter(elsewhere).collect();
+    let Some(&task) = random.pick(&tasks) else {
+        return;
+    };
+    let percent = random.within(10, 50);
+    let times = random.within(1, 5);
+    let period = whole.period.as_ns() * times;
+    let budget = (whole.budget.as_ns() * times * percent / 100).max(1);
+    let care = system.tasks[task].scheduler;
+    let name = format!("{}:{}", giver.name, system.tasks[task].name);
+    let receiver = Receiver {
+        scheduler: care.map(|home| system.schedulers[home.index()].name.clone()),
+        task: Some(system.tasks[task].name.clone()),
+    };
+    let supply = Supply::Server(Server {
+        kind: ServerKind::Deferrable,
+        budget: Work::from_ns(budget),
+        period: Span::from_ns(period),
     });
+    let slice = Scheduler {
+        name,
+        parent: Some(id),
+        policy: PolicyKind::FixedPriority { preemptive: true },
+        receiver: Some(receiver),
+        ..scheduler(random, system, giver.cpu, supply)
+    };
+    let Some(slice) = add(system, slice) else {
+        return;
+    };
+    for own in system.tasks.iter_mut().filter(|t| t.scheduler == Some(id)) {
+        shrink(&mut own.class, (100 - percent) * 2 / 3);
+    }
+    let task = &mut system.tasks[task];
+    task.scheduler = Some(slice);
+    shrink(&mut task.class, budget * 40 / period.max(1));
 }
