@@ -211,10 +211,21 @@ impl Check<'_> {
                 let phases = actor.wcet.len();
                 phases == 0 || starts.is_empty() || !starts.len().is_multiple_of(phases)
             });
-        if none || claim.denominator == 0 {
+        // An iteration is whole cycles of every rate: else the next one would begin in mid-cycle.
+        let torn = graph.fifos.iter().any(|fifo| {
+            let ends = [(fifo.from, &fifo.produce), (fifo.to, &fifo.consume)];
+            ends.iter().any(|(actor, cycle)| {
+                cycle.is_empty() || !claim.starts[*actor].len().is_multiple_of(cycle.len())
+            })
+        });
+        if none || torn {
             return Err(not(format!(
                 "the schedule of `{name}` leaves out firings or phases"
             )));
+        }
+        let timeless = graph.actors.iter().any(|actor| actor.wcet.contains(&0));
+        if timeless || claim.denominator == 0 || claim.numerator == 0 {
+            return Err(not(format!("`{name}` has a wcet or a period of nothing")));
         }
         Ok(())
     }
@@ -340,7 +351,6 @@ impl Check<'_> {
             (fifo.from, &fifo.produce),
             (fifo.to, &fifo.consume),
             initial,
-            made,
         )?;
         let Some(space) = fifo.capacity.map(|c| u128::from(c).checked_sub(initial)) else {
             return Ok(());
@@ -356,27 +366,29 @@ impl Check<'_> {
             (fifo.to, &fifo.consume),
             (fifo.from, &fifo.produce),
             space,
-            made,
         )
     }
 
     /// Whether at each start of `taker` the ends of `giver` have given enough, beside what was
-    /// there at first. After as many iterations as that lasts, all iterations are alike.
+    /// there at first. Once every end of the giver's first iteration has come, each iteration
+    /// gives as much as it takes: all later ones are alike.
     fn enough(
         &self,
         name: &str,
         (giver, gives): (usize, &[u32]),
         (taker, takes): (usize, &[u32]),
         at_first: u128,
-        each: u128,
     ) -> Result<(), Wrong> {
-        let iterations = at_first / each.max(1) + 2;
         let (givers, takers) = (&self.schedule.starts[giver], &self.schedule.starts[taker]);
+        let period = u128::from(self.schedule.numerator);
+        let ends = (0..givers.len()).map(|j| self.firing(giver, j).1);
+        let begin = (0..takers.len()).map(|k| self.firing(taker, k).0).min();
+        let apart = ends.max().unwrap_or(0).saturating_sub(begin.unwrap_or(0));
+        let iterations = apart / period + 2;
         let work = iterations * givers.len() as u128 * takers.len() as u128;
         if work > MOST {
             return Err(not(format!("FIFO `{name}` would take too long to count")));
         }
-        let period = u128::from(self.schedule.numerator);
         let mut needed = 0;
         for iteration in 0..iterations {
             for k in 0..takers.len() {
