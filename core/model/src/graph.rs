@@ -42,7 +42,8 @@ pub struct Graph {
     pub orders: Vec<StaticOrder>,
     /// The longest period allowed: an iteration at least so often.
     pub every: Option<Span<Ns>>,
-    /// The longest time allowed from the start of an iteration's period to its last output.
+    /// The longest time allowed from the start of an iteration's period to its last output. Means
+    /// nothing without `every`, which is that period.
     pub within: Option<Span<Ns>>,
 }
 

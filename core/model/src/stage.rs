@@ -140,8 +140,16 @@ impl<'a> Stage<'a> {
             task.after = task.after.iter().filter_map(number).collect();
             task.follows = task.follows.iter().filter_map(number).collect();
         }
+        let mut graphs = declared.graphs.clone();
+        for graph in &mut graphs {
+            let actors = graph.actors.iter_mut().map(|actor| &mut actor.tile);
+            for tile in actors.chain(graph.orders.iter_mut().map(|order| &mut order.tile)) {
+                tile.scheduler = tile.scheduler.and_then(place);
+            }
+        }
         let requirements = declared.requirements.iter();
         System {
+            graphs,
             cpus: self.cpus.clone(),
             schedulers,
             tasks,
@@ -577,3 +585,6 @@ fn renamed(
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

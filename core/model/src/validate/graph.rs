@@ -265,11 +265,13 @@ fn supply_problem(system: &System, tile: Tile) -> Option<(String, &'static str)>
         return Some((message, "name a CPU of the system"));
     };
     let mut at = tile.scheduler;
-    if at.is_none() && matches!(cpu.policy, PolicyKind::Tdm { .. }) {
-        let message = format!(
-            "CPU `{}` divides its time, and actors have no slots",
-            cpu.name
-        );
+    let own = at.and_then(|id| system.schedulers.get(id.index()));
+    let (what, name, policy) = match own {
+        Some(own) => ("scheduler", &own.name, own.policy),
+        None => ("CPU", &cpu.name, cpu.policy),
+    };
+    if matches!(policy, PolicyKind::Tdm { .. }) {
+        let message = format!("{what} `{name}` divides its time, and actors have no slots");
         return Some((message, "place them on a scheduler with slots"));
     }
     // A circle of schedulers has been reported; it ends here by the number of steps.
@@ -382,5 +384,15 @@ fn check_required(id: GraphId, graph: &Graph, errors: &mut Errors) {
                 "allow at least the wcets of its actors",
             );
         }
+    }
+    if graph.within.is_some() && graph.every.is_none() {
+        errors.add(
+            Fault::Graph(id, "latency"),
+            format!(
+                "a latency of graph `{}` is required, and no throughput",
+                graph.name
+            ),
+            "say the period against which it is measured: `throughput`",
+        );
     }
 }

@@ -61,3 +61,13 @@ fn order_that_is_none() {
 fn required_of_graphs() {
     check("required-of-graphs");
 }
+
+#[test]
+fn latency_without_throughput() {
+    check("latency-without-throughput");
+}
+
+#[test]
+fn tile_that_divides() {
+    check("tile-that-divides");
+}
