@@ -6,9 +6,7 @@ use punctual_model::{Graph, GraphId, PolicyKind, Span, Supply, System, Tile, Wor
 
 /// The certificate of the graphs of a system, which have the file for themselves.
 pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> {
-    if !system.tasks.is_empty() {
-        return Err("not certified: tasks and graphs in one file; certify each by itself".into());
-    }
+    let graphs = plain(system)?;
     let mut schedules = Vec::new();
     for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
         let found =
@@ -30,13 +28,21 @@ pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> 
     }
     Ok(plain::GraphCertificate {
         format: plain::GRAPH_FORMAT,
-        graphs: plain(system)?,
+        graphs,
         schedules,
     })
 }
 
-/// The graphs of a system in the words of certificates.
+/// The graphs of a system in the words of certificates, where these say all that matters.
 pub(crate) fn plain(system: &System) -> Result<Vec<plain::Graph>, String> {
+    if !system.tasks.is_empty() {
+        return Err("not certified: tasks and graphs in one file; certify each by itself".into());
+    }
+    let machine = &system.machine;
+    if machine.missing_time.is_some() || !machine.reserves.is_empty() {
+        let why = "missing time or reserves beside graphs, which no schedule accounts for";
+        return Err(format!("not certified: {why}"));
+    }
     system
         .graphs
         .iter()

@@ -67,14 +67,16 @@ fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
     let about = system
         .transpose()?
         .map(|file| certify_graphs::plain(&file.system));
-    let elsewhere = about.is_some_and(|about| about.as_ref() != Ok(&certificate.graphs));
-    let wrong = match elsewhere {
-        true => Some("its graphs are not those of the file".to_string()),
-        false => {
-            let found = punctual_certificate::verify_graphs(certificate).err();
-            found.map(|wrong| wrong.to_string())
-        }
-    };
+    let difference = about.and_then(|about| match about {
+        Ok(graphs) if graphs == certificate.graphs => None,
+        Ok(_) => Some("its graphs are not those of the file".to_string()),
+        Err(why) => Some(why),
+    });
+    let elsewhere = difference.is_some();
+    let wrong = difference.or_else(|| {
+        let found = punctual_certificate::verify_graphs(certificate).err();
+        found.map(|wrong| wrong.to_string())
+    });
     let valid = wrong.is_none();
     if args.json {
         output::print_json(&object! {

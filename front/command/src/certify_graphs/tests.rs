@@ -3,7 +3,8 @@
 use punctual_certificate::verify_graphs;
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Cpu, CpuId, Ns, Priority, Scheduler, SchedulerId, Slot, StaticOrder, Trust,
+    ActorId, Class, Cpu, CpuId, Ns, Priority, Reserve, Scheduler, SchedulerId, Slot, StaticOrder,
+    Task, Trust,
 };
 
 use super::*;
@@ -137,4 +138,34 @@ fn an_order_is_followed() {
     let mut changed = certificate;
     changed.graphs[0].tiles[0].order = Some(vec![1, 0]);
     assert!(verify_graphs(&changed).is_err());
+}
+
+#[test]
+fn what_no_schedule_accounts_for_is_refused_both_ways() {
+    let mut drawn = (0..100).map(|seed| draw(&mut Random::at(seed, &[9])));
+    let system = drawn.find(|system| issue(system).is_ok()).expect("one");
+    assert!(plain(&system).is_ok());
+    let taken = Reserve {
+        name: "taken".into(),
+        budget: Work::from_ns(1),
+        period: Span::from_ns(1_000),
+    };
+    let class = Class::Sporadic {
+        min_separation: Span::from_ns(100),
+        wcet: Work::from_ns(1),
+        relative_deadline: Span::from_ns(100),
+    };
+    let changes: [&dyn Fn(&mut System); 3] = [
+        &|system| system.tasks.push(Task::new("t", CpuId(2), class)),
+        &|system| system.machine.missing_time = Some(taken.clone()),
+        &|system| system.machine.reserves.push(taken.clone()),
+    ];
+    for change in changes {
+        let mut changed = system.clone();
+        change(&mut changed);
+        // `check --certificate` and `verify` with the file.
+        let why = issue(&changed).expect_err("it is refused");
+        assert!(why.starts_with("not certified: "), "{why}");
+        assert_eq!(plain(&changed), Err(why));
+    }
 }

@@ -140,6 +140,16 @@ fn the_certificate_of_a_graph_is_a_schedule() {
     assert_eq!(code(&output(&["verify", &wrong])), 1);
     let other = folder.write("other.toml", &decoder(None));
     assert_eq!(code(&output(&["verify", &certificate, &other])), 1);
+    let task = "[task.beside]\nclass = \"aperiodic\"\npriority = 1\non = \"cpu.more\"\n";
+    let text = std::fs::read_to_string(&file).expect("the example");
+    let text = text.replacen("cpus = [", "cpus = [\"more\", ", 1)
+        + "[cpu.more]\npolicy = \"fifo\"\n"
+        + task;
+    let beside = folder.write("beside.toml", &text);
+    let answer = output(&["verify", &certificate, &beside]);
+    assert_eq!(code(&answer), 1, "{}", stderr(&answer));
+    let said = stdout(&answer);
+    assert!(said.contains("tasks and graphs in one file"), "{said}");
 }
 
 #[test]
