@@ -24,6 +24,8 @@ use crate::timed::{Link, Timed};
 pub const MAX_DISTRIBUTIONS: usize = 20_000;
 /// Most firings that all of them have together.
 const MAX_WORK: u64 = 20_000_000;
+/// Most capacities in all distributions that are remembered: some hundred megabytes.
+const MAX_REMEMBERED: usize = 20_000_000;
 
 /// Which capacities buy which period: each point is faster than all smaller ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,6 +100,9 @@ pub fn front(graph: &Graph, firings: &[u64], times: &[Vec<u64>]) -> Result<Front
             front.complete = true;
             break;
         };
+        if seen.len().saturating_mul(search.chosen.len()) > MAX_REMEMBERED {
+            break;
+        }
         let last = front.points.last();
         if last.is_some_and(|last| last.period == fastest && last.size < size) {
             front.complete = true;

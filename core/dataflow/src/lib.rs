@@ -8,8 +8,9 @@
 //! * [`Firings`]: one node for each firing of an iteration. [`worst_circle`] finds the period by
 //!   Howard's policy iteration, and the circle that holds it. [`schedule`] gives a periodic
 //!   schedule, hence latencies.
-//! * [`period_by_states`]: the same period by executing the graph until a state comes again. It
-//!   shares neither nodes nor arithmetic with the other way.
+//! * [`period_by_states`]: the same period by executing the graph until a state comes again. Both
+//!   ways begin with the same rates, the same [`Timed`] and the same connected parts. It shares
+//!   neither nodes nor arithmetic with the other way after that.
 //! * [`front`]: which capacities buy which period.
 //!
 //! [`Tokens`] is the state of a graph without any clock: the firing rules, and the effects of a

@@ -55,7 +55,8 @@ pub enum Link {
 
 impl Timed {
     /// `graph`, which must be valid, with these times for each phase of each actor (one for all
-    /// phases will do), and with `firings` per iteration. O(edges · phases).
+    /// phases will do), and with `firings` per iteration. O(edges · phases + orders · actors +
+    /// turns in all orders).
     ///
     /// # Errors
     ///
@@ -191,13 +192,16 @@ fn orders(graph: &Graph, firings: &[u64]) -> Result<Vec<Vec<usize>>, DataflowErr
     let mut orders = Vec::with_capacity(graph.orders.len());
     for (order, given) in graph.orders.iter().enumerate() {
         let listed: Vec<usize> = given.firings.iter().map(|id| id.index()).collect();
-        for (actor, &needed) in firings.iter().enumerate() {
+        let mut turns = vec![0_u64; firings.len()];
+        for &actor in &listed {
+            turns[actor] += 1;
+        }
+        for (actor, (&needed, &found)) in firings.iter().zip(&turns).enumerate() {
             // Those of other tiles have no place in it.
             let needed = match graph.actors[actor].tile == given.tile {
                 true => needed,
                 false => 0,
             };
-            let found = listed.iter().filter(|&&one| one == actor).count() as u64;
             if found != needed {
                 return Err(DataflowError::Order {
                     order,

@@ -1,4 +1,4 @@
-//! Certificates of graphs: what the checker must refuse, and one of each that it must accept.
+//! Certificates of graphs: wrong ones that the checker must refuse, beside lawful ones.
 
 use punctual_certificate::graph::{
     Actor, Fifo, GRAPH_FORMAT, Graph, GraphCertificate, Schedule, Tile,

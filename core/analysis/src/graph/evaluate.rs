@@ -82,11 +82,16 @@ fn check_places(graph: &Graph) -> Checked<()> {
         .actors
         .iter()
         .all(|a| a.wcet.iter().all(|wcet| !wcet.is_zero()));
-    if actors > 0 && known && cycles && times {
+    let moves = |cycle: &[u32]| cycle.iter().any(|&rate| rate > 0);
+    let rates = graph
+        .fifos
+        .iter()
+        .all(|fifo| moves(&fifo.produce) && moves(&fifo.consume));
+    if actors > 0 && known && cycles && times && rates {
         return Ok(());
     }
     let what = format!(
-        "graph `{}` names what is not there, or has empty cycles",
+        "graph `{}` names what is not there, or has cycles of nothing",
         graph.name
     );
     Err(AnalysisError::Invalid { what })

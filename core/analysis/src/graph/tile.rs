@@ -38,6 +38,13 @@ pub(super) fn supply(system: &System, tile: Tile) -> Checked<Supply> {
             return Ok(Supply::Nothing);
         };
         let both = match &supply {
+            Supply::Slots(below) if own.repeats_too_late(below) => {
+                let what = format!(
+                    "{}, whose frame and those above it repeat together too late to be followed",
+                    tile_name(system, tile)
+                );
+                return Err(AnalysisError::Unsupported { what });
+            }
             Supply::Slots(below) => own.common(below),
             _ => Some(own),
         };

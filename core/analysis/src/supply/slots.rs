@@ -76,10 +76,9 @@ impl SlotTable {
     }
 
     /// The intervals that two tables have in common, over the least frame in which both repeat;
-    /// `None` when there are none, or the frame is too long. O(intervals of that frame).
+    /// `None` when there are none, or [`SlotTable::repeats_too_late`]. O(intervals of that frame).
     pub(crate) fn common(&self, other: &SlotTable) -> Option<SlotTable> {
-        let frames = self.frame / gcd(self.frame, other.frame);
-        let frame = other.frame.checked_mul(frames)?;
+        let frame = self.common_frame(other)?;
         let (mine, theirs) = (self.repeated(frame)?, other.repeated(frame)?);
         let mut intervals = Vec::new();
         let (mut i, mut j) = (0, 0);
@@ -97,11 +96,29 @@ impl SlotTable {
         SlotTable::of(frame, intervals)
     }
 
-    fn repeated(&self, frame: Span) -> Option<Vec<(Span, Span)>> {
+    /// Whether both repeat together only in a frame that is too long for [`SlotTable::common`].
+    pub(crate) fn repeats_too_late(&self, other: &SlotTable) -> bool {
+        let few = |table: &SlotTable, frame| table.count_in(frame).is_some();
+        !self
+            .common_frame(other)
+            .is_some_and(|frame| few(self, frame) && few(other, frame))
+    }
+
+    /// The least frame in which both repeat.
+    fn common_frame(&self, other: &SlotTable) -> Option<Span> {
+        let frames = self.frame / gcd(self.frame, other.frame);
+        other.frame.checked_mul(frames)
+    }
+
+    /// How often its own frame is in `frame`; `None`: it would have too many intervals there.
+    fn count_in(&self, frame: Span) -> Option<u64> {
         let times = frame / self.frame;
-        if times.checked_mul(self.intervals.len() as u64)? > MAX_INTERVALS {
-            return None;
-        }
+        let intervals = times.checked_mul(self.intervals.len() as u64)?;
+        (intervals <= MAX_INTERVALS).then_some(times)
+    }
+
+    fn repeated(&self, frame: Span) -> Option<Vec<(Span, Span)>> {
+        let times = self.count_in(frame)?;
         let shifted = |k: u64| {
             let shift = self.frame.saturating_mul(k);
             self.intervals

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use punctual_dataflow::{Front, Point};
 use punctual_model::{Graph, System};
 
-use super::{NoSuggestion, Setting, Suggestion};
+use super::{NoSuggestion, Setting, Suggestion, suggested};
 use crate::graph;
 
 /// The smallest capacities of every graph. O(distributions tried · cost of a worst circle).
@@ -34,8 +34,12 @@ pub(super) fn shrink(system: &System) -> Result<Suggestion, NoSuggestion> {
             }
         }
         let Some(found) = found else {
+            let none = match front.complete {
+                true => "no capacities",
+                false => "none of the capacities that were tried",
+            };
             return Err(NoSuggestion::Reason(format!(
-                "no capacities of graph `{}` keep what is required of it\n{}",
+                "{none} of graph `{}` keep what is required of it\n{}",
                 graph.name,
                 words(graph, &front)
             )));
@@ -54,11 +58,9 @@ pub(super) fn shrink(system: &System) -> Result<Suggestion, NoSuggestion> {
         grounds.push(words(graph, &front));
         changed.graphs[index] = found;
     }
-    Ok(Suggestion {
-        system: changed,
-        changes,
-        ground: grounds.join("\n"),
-    })
+    let ground = grounds.join("\n");
+    let but = "there are capacities that keep what is required of the graphs";
+    suggested(changed, changes, &ground, but)
 }
 
 fn with(graph: &Graph, point: &Point) -> Graph {

@@ -8,11 +8,12 @@
 //! 1. Packing is NP-hard (Johnson 1973), and these are heuristics: a placement that they miss may
 //!    exist.
 //! 2. Tasks that use a resource in common, and the tasks of a scheduler, stay together.
-//! 3. A task goes with its parameters as they are; only its CPU changes.
+//! 3. A task goes with its parameters as they are; only its CPU changes. Graphs stay where they are.
 //!
 //! Sources: Johnson 1973 (first, best and worst fit decreasing); Baruah and Fisher, RTSS 2005 (the
 //! schedulability test as the measure of what fits).
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -170,11 +171,16 @@ fn pack(system: &System, units: &[Unit], fit: Fit) -> Search<Result<System, usiz
     let mut placed = system.clone();
     let mut loads = vec![0_u64; system.cpus.len()];
     let mut present = vec![false; system.tasks.len()];
+    // A CPU that is the tile of a graph has room for nobody else.
+    let actors = system.graphs.iter().flat_map(|graph| &graph.actors);
+    let tiles: BTreeSet<usize> = actors.map(|actor| actor.tile.cpu.index()).collect();
+    let free = (0..system.cpus.len()).filter(|cpu| !tiles.contains(cpu));
+    let free: Vec<usize> = free.collect();
     for (index, unit) in units.iter().enumerate() {
         for task in &unit.tasks {
             present[task.index()] = true;
         }
-        let mut cpus: Vec<usize> = (0..system.cpus.len()).collect();
+        let mut cpus = free.clone();
         match fit {
             Fit::First => {}
             Fit::Best => cpus.sort_by_key(|&cpu| core::cmp::Reverse(loads[cpu])),

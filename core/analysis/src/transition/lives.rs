@@ -189,6 +189,8 @@ impl Lives {
             tasks: self.tasks.iter().map(|v| v.task.clone()).collect(),
             schedulers: self.schedulers.clone(),
             requirements: self.requirements.clone(),
+            // Nothing else executes on their tiles: they are judged in the system to come.
+            graphs: Vec::new(),
             free_phases: true,
             ..after.clone()
         })

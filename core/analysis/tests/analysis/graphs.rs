@@ -20,7 +20,7 @@ fn cpu(name: u64, policy: PolicyKind<Ns>) -> Cpu {
 }
 
 /// A tile of its own for each list of slots (at, length): of a frame, or a whole CPU without any.
-fn tiles(frame: u64, slots: &[&[(u64, u64)]]) -> (System, Vec<Tile>) {
+pub(crate) fn tiles(frame: u64, slots: &[&[(u64, u64)]]) -> (System, Vec<Tile>) {
     let mut system = System::default();
     let mut tiles = Vec::new();
     for (index, slots) in (0_u16..).zip(slots) {
@@ -66,7 +66,7 @@ fn verdict(system: &System, graph: &Graph) -> GraphVerdict {
     admit(&system).expect("an answer").graphs.remove(0)
 }
 
-fn with(system: &System, graph: &Graph) -> System {
+pub(crate) fn with(system: &System, graph: &Graph) -> System {
     let mut system = system.clone();
     system.graphs = vec![graph.clone()];
     system.validate().expect("it means something");
@@ -74,7 +74,7 @@ fn with(system: &System, graph: &Graph) -> System {
 }
 
 /// Two actors one after the other, with a queue of one between.
-fn pair(tiles: [Tile; 2], wcets: [u64; 2]) -> Graph {
+pub(crate) fn pair(tiles: [Tile; 2], wcets: [u64; 2]) -> Graph {
     let mut graph = Graph::new("pair");
     let a = graph.actor("a", tiles[0], Work::from_ns(wcets[0]));
     let b = graph.actor("b", tiles[1], Work::from_ns(wcets[1]));
@@ -226,6 +226,7 @@ fn numbers_at_their_limits_are_an_answer_or_an_error() {
                 graph.fifos[0].produce = vec![rate];
                 graph.fifos[0].consume = vec![rate];
                 graph.fifos[0].capacity = Some(u32::MAX);
+                graph.every = Some(span(u64::MAX));
                 graph.within = Some(span(u64::MAX));
                 let _ = admit(&with(&system, &graph));
             }

@@ -7,6 +7,7 @@ mod chains;
 mod fast_answer;
 mod forest;
 mod golden;
+mod graph_limits;
 mod graphs;
 mod hyperperiod;
 mod locks;
