@@ -8,7 +8,7 @@
 //! 1. Packing is NP-hard (Johnson 1973), and these are heuristics: a placement that they miss may
 //!    exist.
 //! 2. Tasks that use a resource in common, and the tasks of a scheduler, stay together.
-//! 3. A task goes with its parameters as they are; only its CPU changes. Graphs stay where they are.
+//! 3. A task goes with its parameters as they are; only its CPU changes. Graphs do not move.
 //!
 //! Sources: Johnson 1973 (first, best and worst fit decreasing); Baruah and Fisher, RTSS 2005 (the
 //! schedulability test as the measure of what fits).

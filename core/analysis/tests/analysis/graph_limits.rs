@@ -23,7 +23,7 @@ fn add_tasks(system: &mut System, tasks: &[(u64, u64, u64)]) {
     system.cpus.last_mut().expect("one").name = format!("tasks{}", cpu.0);
 }
 
-/// What a suggestion that is none says.
+/// The reason why there is no suggestion.
 fn reason(system: &System, aim: Aim) -> String {
     match suggest(system, aim) {
         Err(NoSuggestion::Reason(reason)) => reason,

@@ -1,4 +1,4 @@
-//! What other parts of a system name is still the same after some have gone
+//! Names that other parts hold still stand for the same after some parts have gone
 
 use super::*;
 use crate::graph::{Graph, StaticOrder, Tile};
