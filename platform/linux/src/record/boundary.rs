@@ -179,6 +179,12 @@ impl Boundaries {
         (kind == Edge::End && next.since(now) <= within && is_start()).then_some(next)
     }
 
+    /// Whether an instant is that of the next start, `within` which that is, or right `behind` it.
+    pub(crate) fn is_of_next(&self, now: Instant, at: Instant, within: Span, behind: Span) -> bool {
+        let is_its = |start: Instant| at >= start && at.since(start) <= behind;
+        now < at && self.starts_within(now, within).is_some_and(is_its)
+    }
+
     /// An entry that crossed an edge leaves the core. O(log slots).
     pub(crate) fn leave(&self, entry: Leaving) {
         let ((edge, kind), next) = self.frame.around(entry.entered);
@@ -369,6 +375,21 @@ mod tests {
         assert_eq!(next(450, 40), None, "too far away");
         assert_eq!(next(399, 200), None, "somebody has the time before");
         assert_eq!(next(500, 600), None, "it has started");
+    }
+
+    #[test]
+    fn an_instant_is_decided_ahead_for_the_start_that_is_near_alone() {
+        let of = Boundaries::new(frame(50), Span::from_ticks(4));
+        let is_of_next = |now, instant| {
+            let [within, behind] = [40, 1].map(Span::from_ticks);
+            of.is_of_next(at(now), at(instant), within, behind)
+        };
+        assert!(is_of_next(470, 500) && is_of_next(470, 501));
+        assert!(!is_of_next(470, 502), "too far behind");
+        assert!(!is_of_next(470, 1_500), "of another start");
+        assert!(!is_of_next(470, 480), "before it");
+        assert!(!is_of_next(450, 500), "not near yet");
+        assert!(!is_of_next(500, 500), "it has started");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         view.shared.post.executes(view.index);
         let now = view.clock().now();
         // Others may have called meanwhile, or the machine took the time.
-        let is_ahead = |at: &Instant| now < *at && next_start(view, now, AHEAD_NS).is_some();
+        let is_ahead = |at: &Instant| is_of_next(view, now, *at);
         let start = ahead.take().filter(is_ahead);
         let at = start.unwrap_or(now);
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
@@ -103,6 +103,13 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
             unsafe { note_sleep::<P, S>(host, from, to) };
         }
     }
+}
+
+/// Whether the core can decide now, for an instant at the start of a slot.
+fn is_of_next(host: &PerCpu, now: Instant, at: Instant) -> bool {
+    let [within, behind] = [AHEAD_NS, BEHIND_NS].map(|ns| Span::from_ticks(host.clock().ticks(ns)));
+    let boundaries = host.boundaries.as_ref();
+    boundaries.is_some_and(|all| all.is_of_next(now, at, within, behind))
 }
 
 /// The start of the slot for which the core can decide now, if it is not more than that away.
