@@ -1,9 +1,11 @@
 //! Panics where nothing may be waited for: said in one line, by one write.
 //!
-//! A panic hook locks: standard error, backtraces, whatever a program's own hook locks. Who holds
-//! such a lock may be a light thread that was preempted: it goes on as soon as who wants
-//! the lock waits, unless that one has its gate closed, in the use of a spinning mutex or because
-//! its run is over. So a hook is not called there. The panic is said all the same, and unwinds.
+//! A panic hook locks: standard error, backtraces, whatever a program's own hook locks. Such a lock
+//! may be held by a light thread that was preempted. That one goes on as soon as another one waits
+//! for the lock. A thread with its gate closed cannot wait: in the use of a spinning mutex, or
+//! because its run is over. The policy of a child may never go on itself: its supply ends, or the
+//! core does not ask it again, and the lock would be held for good. So a hook is not called in
+//! either of them. The panic is said all the same, and unwinds.
 
 use core::fmt::Write;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -24,12 +26,17 @@ pub(crate) fn install() {
     INSTALLED.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |panic| {
-            match current_light().filter(|light| light.has_gate_closed()) {
+            match current_light().filter(|light| must_not_lock(light)) {
                 Some(light) => say(light, panic),
                 None => before(panic),
             }
         }));
     });
+}
+
+/// Whether nobody could wait for a lock that this thread takes, or it for theirs.
+pub(crate) fn must_not_lock(light: &Light) -> bool {
+    light.has_gate_closed() || light.recovery.get().is_some()
 }
 
 fn say(light: &Light, panic: &PanicHookInfo<'_>) {
