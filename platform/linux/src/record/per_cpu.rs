@@ -403,11 +403,21 @@ impl PerCpu {
         };
         self.timer.arm(self.clock().ns(at.since(now).ticks()));
         // A virtual machine leaves its processor in this call, and may be long in coming back.
-        let took = self.clock().now().since(now).ticks();
-        if took > self.limits.late {
-            self.note_missing(took);
+        let after = self.clock().now();
+        if after.since(now).ticks() > self.limits.late {
+            self.note_hole_in_call(due, after);
         }
         self.count(|c| c.timer_settings += 1);
+    }
+
+    /// The call that set the timer for `due` came back at `after` only. That is noted once: from
+    /// here on it is as if the timer had been set then, overdue or not. Gate closed.
+    #[cold]
+    pub(crate) fn note_hole_in_call(&self, due: Instant, after: Instant) {
+        // Before the entry's instant (one that was taken ahead) it was nobody's time anyway.
+        self.note_missing(after.ticks().saturating_sub(self.left_at()));
+        self.left.store(after.ticks(), Ordering::Relaxed);
+        self.armed.set(Some(due.max(after)));
     }
 
     /// When the thread that runs was let go on, as far as is known. Any time.

@@ -1,6 +1,9 @@
 //! A thread that was let go on begins before its budget ends, and no later than its slot does.
 
 use super::*;
+use crate::entry::missing::note_hole;
+use crate::record::recovery::Recovery;
+use crate::run::hook::must_not_lock;
 
 /// INV-B1: the signal of a timer that was overdue when it was set met the closed gate.
 #[test]
@@ -49,4 +52,48 @@ fn a_slot_ends_though_an_entry_took_all_of_its_rest() {
         let id = bench.state().runs.map(|id| id.index());
         assert_eq!(id, Some(runs), "at {now}");
     }
+}
+
+/// INV-B1, and what the call that set the timer took is nobody's time once.
+#[test]
+fn a_hole_in_the_call_that_sets_the_timer_is_noted_once() {
+    let mut bench = on_the_fast_path();
+    let host = &mut bench.cpu.host;
+    // SAFETY: lights live as long as the bench.
+    let light = unsafe { host.current.get().as_ref() }.expect("it runs");
+    let late = host.limits.late;
+    for (due, looked) in [(100, 0), (200, 0), (10 * late, 0), (200, 100)] {
+        light.looked.store(looked, Ordering::Relaxed);
+        host.left.store(100, Ordering::Relaxed);
+        let after = 100 + 4 * late;
+        host.note_hole_in_call(at(due), at(after));
+        note_hole(host, at(after + 10), host.armed_for());
+        let known = host.take_known_missing();
+        assert_eq!(known.ticks(), 4 * late, "due at {due}");
+    }
+    // Until then nobody had the time: the entry was of a later instant.
+    host.last_entry.store(50 + 4 * late, Ordering::Relaxed);
+    host.left.store(100, Ordering::Relaxed);
+    host.note_hole_in_call(at(200), at(100 + 4 * late));
+    assert_eq!(host.take_known_missing().ticks(), 50);
+}
+
+#[test]
+fn a_policy_that_panics_waits_for_no_lock_of_the_program() {
+    unsafe extern "C" fn nowhere(_: *mut u8) -> ! {
+        std::process::abort()
+    }
+    let bench = on_the_fast_path();
+    // SAFETY: lights live as long as the bench.
+    let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
+    let _ = bench.cpu.host.gate.open();
+    assert!(!must_not_lock(light));
+    light.recovery.set(Some(Recovery {
+        resume: nowhere,
+        argument: core::ptr::null_mut(),
+        stack: 0,
+    }));
+    assert!(must_not_lock(light), "while it decides");
+    light.recovery.set(None);
+    assert!(!must_not_lock(light));
 }
