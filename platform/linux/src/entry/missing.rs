@@ -51,9 +51,8 @@ pub(crate) fn method(watched: bool) -> MissingMethod {
 
 /// Notes a hole that the processor has just come out of, at `now`, when nobody has noted it: it
 /// fell into the running thread's loop of readings of the clock, or a timer is long overdue. The
-/// timer interrupted the thread just now, met a closed gate, or has not come yet, though a
-/// processor that executes would have taken it: often in the very system call that armed it, where
-/// a virtual machine leaves its processor. Gate closed.
+/// timer interrupted the thread just now, met a closed gate, or has not come yet. A processor that
+/// executes would have taken it. Gate closed.
 pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let Some(light) = (unsafe { host.current.get().as_ref() }) else {
@@ -83,9 +82,28 @@ fn taker(by_account: Span, missing: Span, switched: Option<bool>) -> Taker {
     }
 }
 
+/// The same, with its name noted if the kernel tells it.
+#[cold]
+#[inline(never)]
+fn taker_at(
+    host: &PerCpu,
+    now: Instant,
+    (by_account, missing): (Span, Span),
+    switched: Option<bool>,
+    executing: bool,
+) -> Taker {
+    match taker(by_account, missing, switched) {
+        Taker::Kernel => {
+            note_taker(host, longest(host, by_account), now);
+            Taker::Kernel
+        }
+        Taker::Below if !executing => of_late_wake(host, missing, now),
+        taker => taker,
+    }
+}
+
 /// The one that made a carrier wake up late: a thread that is real-time, too, and had this CPU for
 /// most of that time, or else the machine below. Other threads make way for a carrier at once.
-#[cold]
 fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
     let found = longest(host, late);
     let is_most = |ns: u64| ns.saturating_mul(2) >= host.clock().ns(late.ticks());
@@ -99,10 +117,10 @@ fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
     }
 }
 
-/// The thread of the machine that had this CPU longest in the last `interval` before this thread
-/// had it, and for how many nanoseconds, if the kernel tells.
-fn longest(host: &PerCpu, interval: Span) -> Option<(u32, u64)> {
-    host.switches.longest(host.clock().ns(interval.ticks()))
+/// The thread of the machine that had this CPU longest of the last time that others had it (so much
+/// of it), and for how many nanoseconds, if the kernel tells.
+fn longest(host: &PerCpu, of_others: Span) -> Option<(u32, u64)> {
+    host.switches.longest(host.clock().ns(of_others.ticks()))
 }
 
 fn note_taker(host: &PerCpu, found: Option<(u32, u64)>, now: Instant) {
@@ -180,14 +198,7 @@ impl MissingTime {
             return Uncharged::NONE;
         }
         let switched = host.watch.is_on().then_some(was_away);
-        let taker = match taker(by_account, missing, switched) {
-            Taker::Kernel => {
-                note_taker(host, longest(host, interval), now);
-                Taker::Kernel
-            }
-            Taker::Below if !executing => of_late_wake(host, missing, now),
-            taker => taker,
-        };
+        let taker = taker_at(host, now, (by_account, missing), switched, executing);
         Uncharged::by(taker, missing)
     }
 

@@ -201,38 +201,20 @@ impl SwitchLog {
         })
     }
 
-    /// The thread that ran longest here of those that ran in the last `within_ns` in place of the
-    /// caller, and for how long, in nanoseconds. O(switches in that time), at most 64.
+    /// The thread that ran longest here in place of the caller in the last `ns` that were not the
+    /// caller's, and for how many of those nanoseconds. O(switches in that time), at most 64.
     #[cold]
-    pub(crate) fn longest(&self, within_ns: u64) -> Option<(u32, u64)> {
+    pub(crate) fn longest(&self, ns: u64) -> Option<(u32, u64)> {
         const MOST: u64 = 64;
         let head = self.head()?;
         let newest = self.record(head.checked_sub(RECORD)?)?;
-        let oldest = newest.time_ns.saturating_sub(within_ns);
-        let mut until = newest.time_ns;
-        let mut shares = [(0_u32, 0_u64); 8];
         let first = head.saturating_sub(RING as u64 - RECORD);
         let places = (1..=MOST).map_while(|back| head.checked_sub(back * RECORD));
         let records = places.take_while(|at| *at >= first);
         let records = records.map_while(|at| self.record(at));
         let arrivals = records.filter(|switch| !switch.leaves());
-        for switch in arrivals {
-            if until <= oldest {
-                break;
-            }
-            let came = switch.time_ns.max(oldest);
-            let ran = until.saturating_sub(came);
-            until = came;
-            let is_other = switch.thread != self.thread && switch.thread != 0;
-            let place = shares
-                .iter_mut()
-                .find(|(thread, ns)| *thread == switch.thread || *ns == 0);
-            if let Some(share) = place.filter(|_| is_other) {
-                *share = (switch.thread, share.1 + ran);
-            }
-        }
-        let longest = shares.into_iter().max_by_key(|(_, ns)| *ns)?;
-        (longest.1 > 0).then_some(longest)
+        let arrivals = arrivals.map(|switch| (switch.thread, switch.time_ns));
+        longest_of(self.thread, arrivals, newest.time_ns, ns)
     }
 
     /// How much was ever written into the ring.
@@ -253,6 +235,36 @@ impl SwitchLog {
         let record = unsafe { record.read_volatile() };
         (record.kind == OF_A_CPU && u64::from(record.size) == RECORD).then_some(record)
     }
+}
+
+/// [`SwitchLog::longest`] of those that came to a CPU (who, and when), the last first, up to
+/// `until`. Nobody's time counts as that of others, and nobody is named.
+fn longest_of(
+    caller: u32,
+    arrivals: impl Iterator<Item = (u32, u64)>,
+    mut until: u64,
+    mut ns: u64,
+) -> Option<(u32, u64)> {
+    const NOBODY: u32 = 0;
+    let mut shares = [(NOBODY, 0_u64); 8];
+    for (arrived, came) in arrivals {
+        if ns == 0 {
+            break;
+        }
+        let ran = until.saturating_sub(came).min(ns);
+        until = came;
+        if arrived == caller {
+            continue;
+        }
+        ns -= ran;
+        let mut all = shares.iter_mut();
+        let place = all.find(|(thread, ns)| *thread == arrived || *ns == 0);
+        if let Some(share) = place.filter(|_| arrived != NOBODY) {
+            *share = (arrived, share.1 + ran);
+        }
+    }
+    let longest = shares.into_iter().max_by_key(|(_, ns)| *ns)?;
+    (longest.1 > 0).then_some(longest)
 }
 
 impl Switch {
@@ -276,6 +288,20 @@ impl Drop for SwitchLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_one_that_ran_longest_is_looked_for_in_what_others_had_however_long_ago() {
+        // The caller is 1: it came at 1,000, before that 7 for 10, the caller for 500, 8 for 90.
+        let arrivals = [(1, 1_000), (7, 990), (1, 490), (8, 400), (9, 0)];
+        let longest = |ns| longest_of(1, arrivals.into_iter(), 1_000, ns);
+        assert_eq!(longest(0), None);
+        assert_eq!(longest(10), Some((7, 10)));
+        assert_eq!(longest(15), Some((7, 10)));
+        assert_eq!(longest(100), Some((8, 90)));
+        assert_eq!(longest(10_000), Some((9, 400)));
+        let idle = [(1, 1_000), (0, 900), (9, 0)];
+        assert_eq!(longest_of(1, idle.into_iter(), 1_000, 100), None);
+    }
 
     #[test]
     fn who_sleeps_has_been_away() {
