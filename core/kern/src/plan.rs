@@ -112,7 +112,8 @@ impl Plan {
     /// step) while it waits, O(events) with the first event, else O(1).
     #[inline]
     pub fn next<P: Policy>(&mut self, now: Instant, shard: &Shard<P>) -> Option<Event> {
-        if self.due().is_none_or(|at| at > now) && !self.waits {
+        // While it waits each entry may be the one.
+        if !self.waits && self.steps.get(self.next.0).is_none_or(|step| step.at > now) {
             return None;
         }
         self.take(shard)

@@ -414,6 +414,12 @@ pub(crate) unsafe fn redirect(
         }
     };
     let top = (stack.saturating_sub(RED_ZONE) & !15).saturating_sub(8);
+    // Nobody returns from there: a walk over the stack ends here.
+    if let Ok(top) = usize::try_from(top) {
+        let caller = core::ptr::with_exposed_provenance_mut::<u64>(top);
+        // SAFETY: below `stack` there is room, as the caller vouches, and nothing used again.
+        unsafe { caller.write(0) };
+    }
     set(libc::REG_RIP, (function as usize as u64).cast_signed());
     set(libc::REG_RDI, (argument as usize as u64).cast_signed());
     set(libc::REG_RSP, top.cast_signed());

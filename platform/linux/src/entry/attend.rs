@@ -76,13 +76,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         self.missing = MissingTime::starting(host.clock(), &host.watch);
     }
 
-    /// Whether a policy that comes is to be told of more: before anybody goes on, so that nobody
-    /// executes in an order that is about to end.
-    pub(crate) fn tells(&self, now: Instant, arm: Option<Instant>) -> bool {
-        self.shard.is_replacing() && arm.is_some_and(|at| at <= now)
-    }
-
     /// How often a decision is followed up at once.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn follow_ups(&self) -> u32 {
         if !self.shard.is_replacing() {
             return FOLLOW_UPS;

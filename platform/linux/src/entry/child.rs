@@ -9,6 +9,7 @@
 //! that a liar fills no recorder (design note 0006).
 
 use core::any::Any;
+use core::sync::atomic::{Ordering, compiler_fence};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_child::ChildScheduler;
@@ -40,7 +41,7 @@ impl Child {
     }
 }
 
-/// What the light thread of a child executes, on a CPU of this policy and recorder.
+/// The code that the light thread of a child executes, on a CPU of this policy and recorder.
 pub(crate) fn body<P, S>(mut code: ChildScheduler) -> Body
 where
     P: Policy + 'static,
@@ -98,6 +99,8 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
         argument: code.cast(),
         stack: (&raw const here).addr() as u64,
     }));
+    // The handler of faults reads it, in the midst of the call.
+    compiler_fence(Ordering::SeqCst);
     let decided = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the caller's, who waits; after a crash nobody returns here.
         let code = unsafe { &mut *code };
@@ -106,6 +109,7 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
         }
         code.decide(now)
     }));
+    compiler_fence(Ordering::SeqCst);
     light.recovery.set(None);
     core::hint::black_box(&here);
     decided
@@ -137,8 +141,8 @@ const MOST_WAIT_NS: u64 = 1_000_000;
 /// Refused answers in a row.
 #[derive(Default)]
 struct Quarrel {
-    /// What the last answer was decided on: an answer that is believed is asked for again on
-    /// something else.
+    /// The epoch that the last answer was decided on: an answer that is believed is asked for again
+    /// on something else.
     epoch: Option<u32>,
     refused: u32,
 }

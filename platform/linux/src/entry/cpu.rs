@@ -170,9 +170,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     ) -> *const Light {
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
-        while (more || self.tells(now, decision.arm) || self.has_overdue(host, now, decision.arm))
-            && rounds < self.follow_ups()
-        {
+        while (more || self.has_overdue(host, now, decision.arm)) && rounds < self.follow_ups() {
             // What was decided ahead is not taken back.
             now = host.clock().now().max(now);
             host.note_entry_until(now);

@@ -316,13 +316,13 @@ impl Light {
         unsafe { (*self.panic.get()).clone().unwrap_or_default() }
     }
 
-    /// Says what a panic that the thread survived said. Called by the thread itself.
     /// The fault after which it went on at its recovery, in words.
     pub(crate) fn fault_in_words(&self) -> String {
         let (signal, address) = self.fault.get();
         format!("its policy {} at {address:#x}", sys::fault_name(signal))
     }
 
+    /// Says what a panic that the thread survived said. Called by the thread itself.
     pub(crate) fn note_panic(&self, message: String) {
         // SAFETY: the thread has not finished, so only it looks here.
         unsafe { *self.panic.get() = Some(message) };

@@ -7,6 +7,6 @@ pub(crate) struct Recovery {
     pub(crate) resume: unsafe extern "C" fn(*mut u8) -> !,
     /// Its argument.
     pub(crate) argument: *mut u8,
-    /// An address on the thread's stack: what lies below belongs to the call alone.
+    /// An address on the thread's stack: all frames below it belong to the call alone.
     pub(crate) stack: u64,
 }

@@ -44,9 +44,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[inline]
     pub(super) fn has_overdue(&self, host: &PerCpu, now: Instant, arm: Option<Instant>) -> bool {
         let near = now.saturating_add(host.limits.near);
+        arm.is_some_and(|at| at <= near && self.is_followed_up(host, now, at))
+    }
+
+    /// The same of what is near. A policy that comes is told of all there is before anybody goes
+    /// on, so that nobody executes in an order that is about to end.
+    #[cold]
+    #[inline(never)]
+    fn is_followed_up(&self, host: &PerCpu, now: Instant, arm: Instant) -> bool {
         let is_past = |at| at <= host.clock().now();
-        arm.is_some_and(|at| at <= near && is_past(at))
-            && self.shard.next_timer().is_some_and(is_past)
+        self.shard.is_replacing() && arm <= now
+            || is_past(arm) && self.shard.next_timer().is_some_and(is_past)
     }
 
     /// Whether nothing but budgets ends within so many ticks.
