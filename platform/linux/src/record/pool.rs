@@ -106,6 +106,8 @@ pub(crate) struct Pooled {
     pub(crate) generation: Cell<u64>,
     /// What comes after a job.
     pub(crate) kind: Cell<Kind>,
+    /// Its place among threads that arrive together: that of its creation.
+    pub(crate) order: Cell<u32>,
     pub(crate) on_fault: Cell<OnFault>,
     /// Its closure has returned or was unwound: nothing ends it early any more.
     pub(crate) ending: Cell<bool>,
@@ -130,6 +132,7 @@ impl Pooled {
             stage: Cell::new(stage),
             generation: Cell::new(0),
             kind: Cell::new(Kind::Endless),
+            order: Cell::new(0),
             on_fault: Cell::new(OnFault::EndThread),
             ending: Cell::new(false),
             detached: Cell::new(false),

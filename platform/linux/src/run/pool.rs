@@ -72,6 +72,7 @@ pub(crate) fn create(
     put(pooled);
     let generation = pooled.generation.get();
     constraint.order = constraint.order.saturating_add(host.pool.created.get());
+    pooled.order.set(constraint.order);
     host.pool.created.set(host.pool.created.get() + 1);
     host.pool.spawning.set(child);
     let home = home.unwrap_or_else(|| home_of(light));

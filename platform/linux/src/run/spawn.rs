@@ -298,7 +298,11 @@ impl<T> Child<T> {
         let (me, light) = self.enter().ok_or(SpawnError::NoRun)?;
         // SAFETY: the host outlives its threads.
         let frequency = unsafe { (*me.host()).clock().frequency() };
-        let constraint = constraint.in_ticks(frequency);
+        let constraint = punctual_kern::Constraint {
+            // Its place among those that arrive with it stays its own.
+            order: light.pooled.order.get(),
+            ..constraint.in_ticks(frequency)
+        };
         let event = Event::Change {
             thread: light.id(),
             constraint,

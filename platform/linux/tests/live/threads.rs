@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::{Log, alone, test_cpu};
-use punctual_kern::{Capacity, Constraint, Plan, Shard, Tree};
+use punctual_kern::{Capacity, Constraint, Event, Plan, Shard, Tree};
 use punctual_linux::{
     Child, CpuInput, JoinError, Monitor, MonitorError, Outcome, RunOptions, SectionEnd, SpawnError,
     Step, ThreadInput, block, clock_rate, job, run, spawn,
@@ -103,6 +103,33 @@ fn the_pool_is_used_again_and_again() {
     });
     assert_eq!(sum, (0..20_000).sum::<u64>());
     assert_eq!(outcome.cpus[0].abandoned, 0);
+}
+
+#[test]
+fn a_thread_that_changes_its_constraint_keeps_its_place_among_its_equals() {
+    let _alone = alone();
+    let ((), outcome) = start(2, || {
+        let all = [0, 1].map(|_| spawn("equal", free(1), || block(None)).expect("a thread"));
+        all[1].change(free(1)).expect("no change at all");
+        for child in all {
+            while !child.wake() {
+                job::burn_ns(10_000);
+            }
+            let _over = child.join(None);
+        }
+    });
+    let events = &outcome.cpus[0].sink.events;
+    let created = events.iter().filter_map(|(_, event)| match event {
+        Event::Create(constraint) => Some(constraint.order),
+        _ => None,
+    });
+    let changed = events.iter().find_map(|(_, event)| match event {
+        Event::Change { constraint, .. } => Some(constraint.order),
+        _ => None,
+    });
+    let created: Vec<u32> = created.collect();
+    assert!(created.len() == 2 && created[0] < created[1], "{created:?}");
+    assert_eq!(changed, created.last().copied());
 }
 
 #[test]
