@@ -268,7 +268,7 @@ impl Runtime {
     /// its threads by the program's own policy. `make` is called once, with a number that all
     /// indices of threads are below. Such a policy may be slow, wrong or endless, or panic: that
     /// costs nobody but its own threads, which go on under the scheduler's `fallback` if it names
-    /// one. A run refuses to start where the tree has no such scheduler.
+    /// one. A run refuses to start where the tree has no such scheduler, or one is given two.
     #[must_use]
     pub fn policy<P: Policy + Send + 'static>(
         mut self,
@@ -425,6 +425,12 @@ impl Runtime {
                 &own.scheduler,
                 "none of this name decides on its own supply",
             );
+        }
+        let mut rest = self.policies.iter();
+        while let Some(own) = rest.next() {
+            if rest.as_slice().iter().any(|o| o.scheduler == own.scheduler) {
+                return refused(&own.scheduler, "it has a policy of the program's already");
+            }
         }
         let has_own = |s: &Scheduler| self.policies.iter().any(|own| own.scheduler == s.name);
         let mut foreign = self.schedulers.iter().filter(|s| s.code.is_some());

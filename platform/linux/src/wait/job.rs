@@ -193,6 +193,9 @@ pub fn burn_ns(ns: u64) {
 /// [`burn_ns`] for a body that does nothing else between scheduling points. The time since the
 /// scheduler let it go on, without a look at the clock, is a hole then. So is the time from the
 /// end of the loop to the body's next request.
+///
+/// A body that uses it must execute nothing of its own: that would be taken for a hole, and charged
+/// to nobody. Use [`burn_ns`] there.
 pub fn burn_alone_ns(ns: u64) {
     let Some(light) = current_light() else {
         return burn_ns(ns);

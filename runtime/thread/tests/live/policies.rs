@@ -274,3 +274,20 @@ fn a_policy_without_its_scheduler_starts_no_run() {
         .expect_err("it is inline");
     assert!(refused.to_string().contains("own supply"), "{refused}");
 }
+
+#[test]
+fn a_scheduler_with_two_policies_starts_no_run() {
+    let _alone = alone();
+    let mut guest = declared("guest", 3, (2, 20));
+    guest.trust = Trust::OwnTime;
+    let refused = trees()
+        .tree(vec![guest])
+        .policy("guest", Fifo::new)
+        .policy("guest", Fifo::new)
+        .start(|| ())
+        .expect_err("one of them would not decide");
+    assert!(
+        refused.to_string().contains("a policy of the program's"),
+        "{refused}"
+    );
+}
