@@ -64,6 +64,9 @@ fn a_hole_in_the_call_that_sets_the_timer_is_noted_once() {
     let late = host.limits.late;
     for (due, looked) in [(100, 0), (200, 0), (10 * late, 0), (200, 100)] {
         light.looked.store(looked, Ordering::Relaxed);
+        // As the call begins: armed for `due`, at 100.
+        host.note_hole_in_call(at(due), at(100));
+        let _ = host.take_known_missing();
         host.left.store(100, Ordering::Relaxed);
         let after = 100 + 4 * late;
         host.note_hole_in_call(at(due), at(after));
