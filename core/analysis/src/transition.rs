@@ -44,7 +44,7 @@ use punctual_model::{
 use crate::admit::{admit, bounds_only, is_admitted};
 use crate::error::AnalysisError;
 use crate::verdict::Verdict;
-use lives::{Lives, erased};
+use lives::{Lives, Places, erased};
 
 /// From when on a change keeps every promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +95,9 @@ pub struct Transition {
 /// systems that may still have an effect, oldest first; the last one runs. Costs one admission
 /// and, unless something only joins, one or two more without slack and fixes.
 ///
+/// Tasks that arrive together go in the order of the systems: those of the oldest first, then those
+/// that came later.
+///
 /// # Errors
 ///
 /// As [`admit`] of each system; [`AnalysisError::Invalid`] without a system before, and when more
@@ -112,7 +115,8 @@ pub fn admit_transition(past: &[System], after: System) -> Result<Transition, An
     if !Difference::between(before, &after).only_joins() && !is_admitted(before)? {
         return Err(invalid("the system is refused already, before the change"));
     }
-    judge(past, after)
+    let places = lives::places(past.iter().chain([&after]));
+    judge(past, after, &places)
 }
 
 /// Judges the changes that a system declares, one after the other, from the system at the start
@@ -123,6 +127,7 @@ pub fn admit_transition(past: &[System], after: System) -> Result<Transition, An
 ///
 /// As for [`admit`].
 pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> {
+    let places = lives::places([system]);
     let mut stage = Stage::at_start(system);
     let mut past = vec![stage.system()];
     let mut refused = if system.changes.is_empty() || is_admitted(&past[0])? {
@@ -157,7 +162,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
                     meanwhile: Vec::new(),
                 }
             }
-            None => judge(&past, next.system())?,
+            None => judge(&past, next.system(), &places)?,
         };
         if transition.when != When::Never {
             follow(&mut past, &transition);
@@ -171,7 +176,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
 }
 
 /// Judges what `after` changes of the last system of `past`.
-fn judge(past: &[System], after: System) -> Result<Transition, AnalysisError> {
+fn judge(past: &[System], after: System, places: &Places) -> Result<Transition, AnalysisError> {
     let verdict = admit(&after)?;
     let mut transition = Transition {
         when: When::Never,
@@ -185,7 +190,7 @@ fn judge(past: &[System], after: System) -> Result<Transition, AnalysisError> {
     match past.last() {
         Some(before) if transition.verdict.admitted => {
             let what = Difference::between(before, after);
-            let (when, ground, meanwhile) = allowed(past, after, &what)?;
+            let (when, ground, meanwhile) = allowed(past, after, (&what, places))?;
             if when == When::Idle {
                 transition.idle = node::to_be_idle(past, after, &what);
             }
@@ -247,7 +252,7 @@ type Bounds = Vec<(String, Option<Span<Ns>>)>;
 fn allowed(
     past: &[System],
     after: &System,
-    what: &Difference,
+    (what, places): (&Difference, &Places),
 ) -> Result<(When, String, Bounds), AnalysisError> {
     if let Some(ground) = what.must_wait() {
         return Ok((When::Idle, ground.into(), Vec::new()));
@@ -262,7 +267,7 @@ fn allowed(
         // All that counts is in the system after it.
         return Ok((When::AtOnce, joins.into(), Vec::new()));
     }
-    let lives = Lives::of(past, after);
+    let lives = Lives::of(past, after, places);
     let changed = what.retimed.as_ref().or(what.moved.as_ref());
     let alone = what.names().all(|name| stands_alone(after, name));
     let bandwidth = by_bandwidth(past, after, &lives, what);

@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use punctual_model::{
     CpuId, Ns, Requirement, Scheduler, SchedulerId, Span, Supply, System, Task, TaskId,
@@ -29,6 +30,20 @@ pub(super) struct Lives {
     lives: usize,
     /// Some of it cannot be told apart from what is there: the same slots, or a precedence.
     entangled: bool,
+}
+
+/// Where each name stands in the file. Tasks that arrive together, and are as urgent, go in this
+/// order, also when one of them has left.
+pub(super) type Places = BTreeMap<String, usize>;
+
+/// The names of these systems, those of the first one first.
+pub(super) fn places<'a>(systems: impl IntoIterator<Item = &'a System>) -> Places {
+    let mut places = Places::new();
+    for task in systems.into_iter().flat_map(|system| &system.tasks) {
+        let next = places.len();
+        let _ = places.entry(task.name.clone()).or_insert(next);
+    }
+    places
 }
 
 struct Version {
@@ -57,7 +72,7 @@ impl Version {
 
 impl Lives {
     /// Of the systems since the CPUs were idle, oldest first, and of the one to come.
-    pub(super) fn of(past: &[System], after: &System) -> Lives {
+    pub(super) fn of(past: &[System], after: &System, places: &Places) -> Lives {
         let version = |(life, task): (usize, &Task)| Version {
             task: task.clone(),
             name: task.name.clone(),
@@ -87,7 +102,35 @@ impl Lives {
                 lives.version(old, (id, task), &mut open, &nodes);
             }
         }
+        lives.put_in_order(places);
         lives
+    }
+
+    /// Puts the tasks in the order of the file, of one name the oldest first. Their numbers follow.
+    fn put_in_order(&mut self, places: &Places) {
+        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
+        // The younger ones of a name were found first.
+        order.sort_by_key(|&at| (places.get(&self.tasks[at].name), Reverse(at)));
+        let mut numbers = vec![TaskId(0); order.len()];
+        for (number, &at) in (0..).map(TaskId).zip(&order) {
+            numbers[at] = number;
+        }
+        let tasks = core::mem::take(&mut self.tasks).into_iter();
+        let mut tasks: Vec<Option<Version>> = tasks.map(Some).collect();
+        self.tasks = order.iter().filter_map(|&at| tasks[at].take()).collect();
+        let follow = |id: &mut TaskId| *id = numbers.get(id.index()).copied().unwrap_or(*id);
+        for Version { task, .. } in &mut self.tasks {
+            let ids = task.after.iter_mut().chain(&mut task.follows);
+            ids.for_each(follow);
+        }
+        for requirement in &mut self.requirements {
+            match requirement {
+                Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => {
+                    follow(task);
+                }
+                Requirement::Chain { tasks, .. } => tasks.iter_mut().for_each(follow),
+            }
+        }
     }
 
     /// The number here of a scheduler of `old`.

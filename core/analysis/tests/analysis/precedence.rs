@@ -1,8 +1,12 @@
 //! The cost of waiting for predecessors: nothing where it is consistent, else a term of the bound
 
 use crate::common::{EDF, FP, bounds, empty, periodic, span, work};
-use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_transition};
-use punctual_model::{Class, CpuId, PolicyKind, Priority, Requirement, System, Task, TaskId};
+use punctual_analysis::{
+    AnalysisError, Exactness, Verdict, When, admit, admit_changes, admit_transition,
+};
+use punctual_model::{
+    Change, Class, CpuId, Instant, PolicyKind, Priority, Requirement, Step, System, Task, TaskId,
+};
 
 fn verdict(system: &System) -> Verdict {
     admit(system).expect("analysis ends")
@@ -140,6 +144,43 @@ fn a_change_of_a_running_system_is_judged_like_a_file() {
         admit_transition(&[], system),
         Err(AnalysisError::Invalid { .. })
     ));
+}
+
+/// A job of 3 that has arrived with one of 1 goes first, whichever of the two tasks leaves.
+#[test]
+fn what_has_left_and_what_comes_tie_in_the_order_of_the_file() {
+    for policy in [PolicyKind::Fifo, FP] {
+        let mut system = periodic(policy, &[(3, 10, 10), (1, 10, 10)]);
+        for task in &mut system.tasks {
+            task.priority = Priority::new(1);
+        }
+        let expected = [("t0".to_string(), span(3)), ("t1".to_string(), span(4))];
+        for (goes, comes) in [(0, 1), (1, 0)] {
+            let mut changing = system.clone();
+            changing.changes.push(Change {
+                name: "swap".into(),
+                at: Instant::from_ns(50),
+                steps: vec![Step::Stop(TaskId(goes)), Step::Start(TaskId(comes))],
+            });
+            let transitions = admit_changes(&changing).expect("it ends");
+            let swap = transitions.first().expect("there is one change");
+            assert_eq!(swap.when, When::AtOnce, "{}", swap.ground);
+            for (name, bound) in &expected {
+                let found = swap.meanwhile.iter().find(|(other, _)| other == name);
+                let found = found.and_then(|(_, bound)| *bound);
+                assert_eq!(found, Some(*bound), "{name}, {policy:?}, {goes} goes");
+            }
+        }
+        // Where no file says it, what came first goes first.
+        let only = |at: usize| System {
+            tasks: vec![system.tasks[at].clone()],
+            free_phases: true,
+            ..system.clone()
+        };
+        let swap = admit_transition(&[only(0)], only(1)).expect("it ends");
+        let comes = swap.meanwhile.iter().find(|(name, _)| name == "t1");
+        assert_eq!(comes.and_then(|(_, bound)| *bound), Some(span(4)));
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@
 //! deadlines, and only they are promised while the window may last. Any other newcomer, with a
 //! shorter deadline or a scheduler, is judged beside all that the window may hold.
 
+use std::collections::BTreeMap;
+
 use punctual_analysis::{Verdict, bandwidth_decides};
 use punctual_model::{CpuId, Instant, Ns, PolicyKind, SchedulerId, Span, Supply, System, Task};
 
@@ -117,6 +119,11 @@ impl State {
     /// The systems since the oldest of the former terms that count, the one that runs last. A name
     /// never comes again, so each system has what every thread was one change before the next.
     fn past(&self, counts: impl Fn(&Former) -> bool) -> Vec<System> {
+        let owners = self.owners.iter().zip(&self.system.tasks);
+        let owners = owners.map(|(owner, task)| (&task.name, owner.grant.0));
+        let left = self.former.iter();
+        let left = left.map(|former| (&former.task.name, former.grant.0));
+        let came: BTreeMap<&String, u64> = owners.chain(left).collect();
         let mut past = vec![self.judged()];
         let mut seen: Vec<Grant> = Vec::new();
         for former in self.former.iter().rev().filter(|former| counts(former)) {
@@ -129,7 +136,15 @@ impl State {
                 let name = &former.task.name;
                 match system.tasks.iter_mut().find(|task| task.name == *name) {
                     Some(task) => *task = former.task.clone(),
-                    None => system.tasks.push(former.task.clone()),
+                    None => {
+                        // Threads that tie go in the order in which they came.
+                        let later = |task: &Task| {
+                            came.get(&task.name).is_none_or(|grant| *grant > former.grant.0)
+                        };
+                        let at = system.tasks.iter().position(later);
+                        let at = at.unwrap_or(system.tasks.len());
+                        system.tasks.insert(at, former.task.clone());
+                    }
                 }
             }
         }
