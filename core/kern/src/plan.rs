@@ -137,11 +137,7 @@ impl Plan {
             return None;
         }
         if event == 0 {
-            let hindered = step
-                .events
-                .iter()
-                .filter_map(|event| shard.waits_for(event));
-            self.until = hindered.max();
+            self.until = shard.waits_for(&step.events);
             self.waits = self.until.is_some();
             if self.waits {
                 return None;

@@ -87,12 +87,36 @@ impl<P: Policy> Shard<P> {
         permitted.is_ok() || matches!(permitted, Err(Refusal::NoSuchNode(_)))
     }
 
-    /// Until when the share of slices that were taken back hinders an event of a plan.
-    pub(crate) fn waits_for(&self, event: &Event) -> Option<Instant> {
-        match self.may_be_planned(event) {
-            Err(Refusal::TooLittleBudget(giver)) => self.tree.shares_return(giver),
+    /// Until when the share of slices that were taken back hinders the events of a change, which
+    /// happen together. O(events² + events · nodes).
+    pub(crate) fn waits_for(&self, events: &[Event]) -> Option<Instant> {
+        let requests = || {
+            events.iter().filter_map(|event| match event {
+                Event::Manage { by, request } => Some((*by, request)),
+                _ => None,
+            })
+        };
+        let givers = requests().filter_map(|(by, request)| match request {
+            Request::Promote(terms) if terms.receiver.is_some() => Some(by),
+            Request::Supply { node, .. } => Some(*node),
             _ => None,
-        }
+        });
+        let hindered = givers.filter(|&giver| {
+            let slices = requests().filter_map(|(by, request)| match request {
+                Request::Promote(terms) if by == giver && terms.receiver.is_some() => {
+                    Some(&terms.supply)
+                }
+                _ => None,
+            });
+            let supplies = requests().filter_map(|(_, request)| match request {
+                Request::Supply { node, supply } if *node == giver => Some(supply),
+                _ => None,
+            });
+            self.tree.gives_too_much(giver, slices, supplies)
+        });
+        hindered
+            .filter_map(|giver| self.tree.shares_return(giver))
+            .max()
     }
 
     /// Whether an event of a plan finds a home for a thread that has ended.

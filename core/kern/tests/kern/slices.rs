@@ -438,3 +438,36 @@ fn a_planned_delegation_waits_until_a_slice_that_was_taken_back_counts_no_more()
     let _ = grove.at(1_300, Event::Tick);
     assert_eq!(carry(&mut grove, 1_300), (true, None));
 }
+
+/// Each of (150 in 1,000) fits beside (200 in 1,000) that came back at 300, and both do not.
+#[test]
+fn slices_of_one_change_wait_together() {
+    let mut grove = grove_in(FIXED, 100);
+    let given = delegate(&mut grove, 0, node(1), slice(node(2), (200, 1_000), 5)).unwrap();
+    let _ = grove.at(300, Event::Tick);
+    assert_eq!(
+        ask(&mut grove, 300, node(1), Request::Demote(given)),
+        Ok(())
+    );
+    let half = |priority| Event::Manage {
+        by: node(1),
+        request: Request::Promote(slice(node(2), (150, 1_000), priority)),
+    };
+    let mut plan = Plan::new(vec![Planned {
+        change: 0,
+        at: Instant::from_ticks(400),
+        quiet: Vec::new(),
+        events: vec![half(5), half(6)],
+    }]);
+    let _ = grove.at(400, Event::Tick);
+    assert_eq!(plan.next(Instant::from_ticks(400), &grove.shard), None);
+    assert_eq!(plan.due(), Some(Instant::from_ticks(1_300)));
+    let _ = grove.at(1_300, Event::Tick);
+    for _ in 0..2 {
+        let event = plan.next(Instant::from_ticks(1_300), &grove.shard);
+        let decision = grove.at(1_300, event.expect("both"));
+        assert_eq!(decision.refused, None);
+        plan.hear(&decision);
+    }
+    assert_eq!((plan.due(), plan.waits()), (None, false));
+}

@@ -114,6 +114,36 @@ impl<P: Policy> Tree<P> {
         shares.fold(ended, u64::saturating_add)
     }
 
+    /// Whether a node would have delegated more than it has, with these slices in addition and
+    /// any of these supplies. O(nodes + slices + supplies).
+    pub fn gives_too_much<'a>(
+        &self,
+        giver: NodeId,
+        slices: impl Iterator<Item = &'a Grant>,
+        mut supplies: impl Iterator<Item = &'a Grant>,
+    ) -> bool {
+        let Ok(at) = self.node(giver) else {
+            return false;
+        };
+        let server = |grant: &'a Grant| match grant {
+            Grant::Server(server) => Some(server),
+            Grant::Shared | Grant::Slots => None,
+        };
+        let more = slices
+            .filter_map(server)
+            .map(part)
+            .fold(0, u64::saturating_add);
+        if more == 0 && self.delegated(at) == 0 {
+            return false;
+        }
+        let too_much = |server: Option<&Server>| {
+            let refused = self.has_share(at, server, more);
+            matches!(refused, Err(Refusal::TooLittleBudget(_)))
+        };
+        let own = self.nodes[usize::from(at)].granted.as_ref();
+        too_much(own) || supplies.any(|supply| too_much(server(supply)))
+    }
+
     /// From when on the slices that a node has taken back count no more; `None`: none does. O(1).
     pub fn shares_return(&self, node: NodeId) -> Option<Instant> {
         let until = self
