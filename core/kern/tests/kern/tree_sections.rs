@@ -106,6 +106,19 @@ fn an_overrun_ends_with_its_allowance() {
     assert_eq!(entry(&mut tree, 6, Some((0, 2))).0, None);
 }
 
+/// Thread 0 runs from 8 to 15 on 4 of its own and 4 that are borrowed until 10: 1 too much.
+#[test]
+fn what_runs_after_the_end_of_a_loan_is_an_overrun() {
+    let mut tree = tree(ServerKind::Deferrable);
+    tree.lend(t(0), node(2), node(1), work(4)).unwrap();
+    wake(&mut tree, 8, 0, 1);
+    tree.overrun(t(8), id(0), Some(work(2)));
+    assert_eq!(entry(&mut tree, 8, None).0, Some(id(0)));
+    // The other half of its allowance is left.
+    assert_eq!(entry(&mut tree, 15, Some((0, 7))), (Some(id(0)), Some(16)));
+    assert_eq!(entry(&mut tree, 16, Some((0, 1))).0, None);
+}
+
 #[test]
 fn a_section_that_does_not_fit_waits_for_the_next_budget() {
     for kind in ServerKind::ALL {

@@ -126,14 +126,31 @@ impl<P> Node<P> {
         }
     }
 
+    /// The budget that there is for work executed up to now; `None`: its supply has none.
+    #[inline]
+    pub(super) fn budget_until(&self, now: Instant, work: Work) -> Option<Work> {
+        let Supply::Server(server) = &self.supply else {
+            return None;
+        };
+        match self.borrowed.left.is_zero() {
+            true => Some(server.budget()),
+            false => Some(server.budget().saturating_add(self.covered(now, work))),
+        }
+    }
+
+    /// How much of the work executed up to now is borrowed: work after the loan is not.
+    fn covered(&self, now: Instant, work: Work) -> Work {
+        let after: Span = now.since(self.borrowed.until);
+        self.borrowed.left.min(work.saturating_sub(after.as_work()))
+    }
+
     /// With what is borrowed first, which is gone first.
     #[inline(never)]
     fn pay_with_loan(&mut self, now: Instant, work: Work) {
         let mut own = work;
         if !self.borrowed.left.is_zero() {
-            // What ran after the end of the loan is not covered by it.
             let after: Span = now.since(self.borrowed.until);
-            let covered = self.borrowed.left.min(work.saturating_sub(after.as_work()));
+            let covered = self.covered(now, work);
             self.borrowed.left = self.borrowed.left.saturating_sub(covered);
             self.book.uses(covered);
             own = work.saturating_sub(covered);

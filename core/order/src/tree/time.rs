@@ -52,7 +52,7 @@ impl<P: Policy> Tree<P> {
             let entity = self.entity(on);
             let node = &mut self.nodes[usize::from(on)];
             node.book.pays(work);
-            if let Some(budget) = node.budget() {
+            if let Some(budget) = node.budget_until(now, work) {
                 beyond = beyond.max(work.saturating_sub(budget));
                 if node.pay(now, work) == Paid::More {
                     moved |= 1 << node.depth;
