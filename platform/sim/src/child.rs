@@ -30,8 +30,8 @@ pub(crate) struct Child {
     left: Option<Work>,
     /// Refused answers in a row.
     refused: u32,
-    /// The last instant at which something changed while it decided.
-    overtaken: Option<Instant>,
+    /// Something changed while it decided, and no answer has been accepted since.
+    was_overtaken: bool,
     lies: u32,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn children(
             cost: faults.decision_cost.ticks_up(RATE),
             left: None,
             refused: 0,
-            overtaken: None,
+            was_overtaken: false,
             lies: 0,
         }
     });
@@ -115,18 +115,13 @@ impl Child {
     }
 
     /// Why its answer was refused, if it was. Something may have changed while it decided: then it
-    /// looks again at once, one time in an instant.
-    pub(crate) fn hear(&mut self, now: Instant, refused: Option<Refusal>) {
-        let stale = matches!(refused, Some(Refusal::StalePick(_)));
-        if stale && self.overtaken != Some(now) {
-            self.overtaken = Some(now);
-            return;
+    /// looks again at once, one time until an answer is accepted.
+    pub(crate) fn hear(&mut self, refused: Option<Refusal>) {
+        match refused {
+            None => (self.refused, self.was_overtaken) = (0, false),
+            Some(Refusal::StalePick(_)) if !self.was_overtaken => self.was_overtaken = true,
+            Some(_) => self.refused = self.refused.saturating_add(1),
         }
-        self.refused = if refused.is_some() {
-            self.refused + 1
-        } else {
-            0
-        };
     }
 
     /// What looking again costs it after refused answers.
@@ -157,5 +152,37 @@ fn lie(number: u32, truth: ChildPick) -> ChildPick {
             epoch: truth.epoch.wrapping_sub(1 + round),
             ..truth
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_look_is_free_until_an_answer_is_accepted() {
+        let node = NodeId::new(1, 0);
+        let mut child = Child {
+            node,
+            code: None,
+            misconduct: None,
+            failed: false,
+            cost: Work::ZERO,
+            left: None,
+            refused: 0,
+            was_overtaken: false,
+            lies: 0,
+        };
+        let stale = || Some(Refusal::StalePick(node));
+        for _ in 0..2 {
+            child.hear(stale());
+            assert_eq!(child.wait(), Work::ZERO);
+            for wait in [LOOK_AGAIN_NS, 2 * LOOK_AGAIN_NS] {
+                child.hear(stale());
+                assert_eq!(child.wait(), Work::from_ticks(wait));
+            }
+            child.hear(None);
+            assert_eq!(child.wait(), Work::ZERO);
+        }
     }
 }

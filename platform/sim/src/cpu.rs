@@ -407,7 +407,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         };
         let decision = self.shard.handle_entry(&entry, &mut self.sink);
         if let (Event::ChildPicked(_), Some(child)) = (event, self.deciding) {
-            self.children[child].hear(now, decision.refused);
+            self.children[child].hear(decision.refused);
         }
         self.follow(now, decision);
         decision
