@@ -201,6 +201,7 @@ impl Admission {
     /// The verdict about those that run now.
     pub(crate) fn verdict(&self) -> Result<Verdict, AnalysisError> {
         let mut verdict = admit(&self.state.judged())?;
+        self.state.without_entries(&mut verdict);
         // What comes behind stands in for background work.
         verdict.tasks.truncate(self.state.owners.len());
         Ok(verdict)
@@ -315,6 +316,7 @@ impl State {
             deadlines_only,
         } = self.counts(&after, now)?;
         let (mut verdict, mut idle) = judge(&past, after.clone())?;
+        changed.without_entries(&mut verdict);
         if deadlines_only {
             changed.promise_deadlines(&mut verdict);
         }
@@ -322,7 +324,8 @@ impl State {
             for system in past.iter_mut().chain([&mut after]) {
                 changed.take_loans(system)?;
             }
-            let (others, also) = judge(&past, after)?;
+            let (mut others, also) = judge(&past, after)?;
+            changed.without_entries(&mut others);
             less_favourable(&mut verdict, others);
             idle = Idle::both(idle, also);
         }

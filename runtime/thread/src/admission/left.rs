@@ -124,6 +124,8 @@ impl State {
         let left = self.former.iter();
         let left = left.map(|former| (&former.task.name, former.grant.0));
         let came: BTreeMap<&String, u64> = owners.chain(left).collect();
+        // They stand first, and nobody comes before them.
+        let entries = self.entries().len();
         let mut past = vec![self.judged()];
         let mut seen: Vec<Grant> = Vec::new();
         for former in self.former.iter().rev().filter(|former| counts(former)) {
@@ -139,10 +141,11 @@ impl State {
                     None => {
                         // Threads that tie go in the order in which they came.
                         let later = |task: &Task| {
-                            came.get(&task.name).is_none_or(|grant| *grant > former.grant.0)
+                            came.get(&task.name)
+                                .is_none_or(|grant| *grant > former.grant.0)
                         };
-                        let at = system.tasks.iter().position(later);
-                        let at = at.unwrap_or(system.tasks.len());
+                        let at = system.tasks[entries..].iter().position(later);
+                        let at = at.map_or(system.tasks.len(), |at| entries + at);
                         system.tasks.insert(at, former.task.clone());
                     }
                 }

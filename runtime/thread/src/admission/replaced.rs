@@ -8,6 +8,7 @@
 //! the other before anybody goes on, and stand for one job that is more urgent than all: at the
 //! CPU's own scheduler, whose time they take, and where they order.
 
+use punctual_analysis::Verdict;
 use punctual_kern::NodeId;
 use punctual_model::{
     Class, CpuId, Instant, Ns, PolicyKind, Priority, SchedulerId, Span, Supply, System, Task, Work,
@@ -89,15 +90,29 @@ impl State {
         Some(SchedulerId(super::small(place)))
     }
 
-    /// The entries of policies that come, as jobs of a system.
+    /// The entries of policies that come, as jobs of a system. They stand first in it: nobody who
+    /// ties with them goes before them.
     pub(super) fn count_replaced(&self, system: &mut System) {
+        let mut entries = self.entries();
+        entries.append(&mut system.tasks);
+        system.tasks = entries;
+    }
+
+    /// Leaves of the rows about the judged system those of its entries out.
+    pub(super) fn without_entries(&self, verdict: &mut Verdict) {
+        let entries = self.entries().len();
+        let _ = verdict.tasks.drain(..entries.min(verdict.tasks.len()));
+    }
+
+    pub(super) fn entries(&self) -> Vec<Task> {
+        let mut entries = Vec::new();
         for (number, one) in self.replaced.iter().enumerate() {
             let place = self.place_of(one.node).ok().flatten();
             let levels = [None].into_iter().chain(place.map(Some));
             for (level, home) in levels.enumerate() {
                 let policy = match home {
-                    None => system.cpus[0].policy,
-                    Some(id) => system.schedulers[id.index()].policy,
+                    None => self.system.cpus[0].policy,
+                    Some(id) => self.system.schedulers[id.index()].policy,
                 };
                 // Slots are constant, and so are the entries at their boundaries.
                 if !matches!(policy, PolicyKind::Tdm { .. }) {
@@ -108,10 +123,11 @@ impl State {
                     let mut task = Task::new(format!("replaced:{number}:{level}"), CpuId(0), class);
                     task.scheduler = home;
                     task.priority = Priority::new(u32::MAX);
-                    system.tasks.push(task);
+                    entries.push(task);
                 }
             }
         }
+        entries
     }
 
     /// A deadline that is no later than any other that a scheduler orders by.
@@ -235,6 +251,35 @@ mod tests {
         cpu.forget_until(at(3_000));
         assert_eq!(cpu.state.replaced.len(), 0);
         assert!(cpu.add(("tiny", ROOT), &tiny, at(3_000)).is_ok());
+    }
+
+    /// A job that comes with them, and is as urgent, waits for all of them.
+    #[test]
+    fn entries_go_before_all_that_tie_with_them() {
+        let machine = Machine {
+            switch: Work::from_us(50),
+            ..Machine::default()
+        };
+        for policy in [PolicyKind::Fifo, FIXED] {
+            let mut cpu = Admission::new(EDF, machine.clone(), Arc::default());
+            // With 0.1 ms for itself and 0.7 ms for six entries and theirs, it ends at 10 ms.
+            for (more, is_admitted) in [(0, true), (1, false)] {
+                let wcet = Work::from_ns(9_200_000 + more);
+                let busy = Constraint::periodic(Span::from_ms(10), wcet).priority(u32::MAX);
+                let busy = cpu.add(("busy", ROOT), &busy, at(0)).expect("alone");
+                let moved = cpu.reorders(ROOT, (policy, 6), at(0));
+                assert_eq!(moved.is_ok(), is_admitted, "{policy:?}, {more} ns more");
+                cpu.withdraw(busy);
+            }
+        }
+        let mut cpu = Admission::new(EDF, machine, Arc::default());
+        let busy = Constraint::periodic(Span::from_ms(10), Work::from_ms(1));
+        let busy = cpu.add(("busy", ROOT), &busy, at(0)).expect("alone");
+        let moved = cpu.reorders(ROOT, (FIXED, 6), at(0)).expect("light");
+        cpu.accept(Some(moved), at(0));
+        let verdict = cpu.verdict().expect("it ends");
+        let rows: Vec<&str> = verdict.tasks.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(rows, [format!("busy:{}", busy.0)]);
     }
 
     #[test]
