@@ -68,7 +68,7 @@ impl Mix {
                     features,
                     discarded,
                 };
-                return self.with_slices(drawn, random.clone());
+                return self.with_slices(drawn, Random::at(random.clone().bits(), &[1]));
             }
         }
         let (system, features) = self.attempt(random, &[]);

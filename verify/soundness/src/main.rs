@@ -15,9 +15,6 @@ use punctual_soundness::{
 /// Systems that a mutant may take to be found.
 const MUTANT_SYSTEMS: u64 = 4_000;
 
-/// Of so many systems one has one beside it that changes.
-const CHANGES_EVERY: u64 = 1;
-
 /// Random systems, admitted and then simulated: is anything that was promised not kept?
 #[derive(Parser)]
 #[command(name = "cargo xtask soundness")]
@@ -60,7 +57,7 @@ fn main() -> ExitCode {
     };
     let tally = over_all_cores(cli.systems, |index, tally| {
         judge.judge(index, tally);
-        if changes(&cli, index) {
+        if changes(&cli) {
             history.judge(index, tally);
         }
     });
@@ -95,9 +92,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a system that changes is judged beside system number `index`.
-fn changes(cli: &Cli, index: u64) -> bool {
-    cli.features.is_empty() && index.is_multiple_of(CHANGES_EVERY)
+/// Whether systems that change are judged beside the others.
+fn changes(cli: &Cli) -> bool {
+    cli.features.is_empty()
 }
 
 /// Branches that a run of this length should have taken; of some features alone no run does.
@@ -122,7 +119,7 @@ fn one(cli: &Cli, judge: &Judge, index: u64) -> ExitCode {
     let drawn = judge.draw(index);
     let mut tally = Tally::default();
     judge.judge(index, &mut tally);
-    if changes(cli, index) {
+    if changes(cli) {
         let (seed, transitions) = (cli.seed, transitions);
         History { seed, transitions }.judge(index, &mut tally);
     }
