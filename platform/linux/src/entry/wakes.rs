@@ -48,7 +48,6 @@ pub(crate) fn next_answered(host: &PerCpu) -> Option<ThreadId> {
 }
 
 /// The ceiling of the running thread, if it has changed since the core was told.
-#[inline]
 pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let light = unsafe { host.current.get().as_ref() }?;

@@ -29,6 +29,8 @@ impl Distribution {
     }
 
     /// One more. O(1).
+    #[cold]
+    #[inline(never)]
     pub(crate) fn keep(&self, span: Span) {
         let count = &self.counts[place_of(span.ticks())];
         count.set(count.get().saturating_add(1));
