@@ -30,6 +30,14 @@ const ENTRY_LIMIT_NS: u64 = if cfg!(debug_assertions) {
 /// A gap between two looks at the clock in a spinning loop that was not executed.
 pub(crate) const GAP_NS: u64 = 4_000;
 
+/// A call that sets the timer and takes longer than this had a hole in it. Without optimization, and
+/// more so one instruction at a time, the way there and back may take as long.
+const CALL_LIMIT_NS: u64 = if cfg!(debug_assertions) {
+    1_000_000
+} else {
+    50_000
+};
+
 /// What is due within this may be due before its entry is over: only then is the clock read again.
 const NEAR_NS: u64 = 5_000;
 /// A thread that runs without anything due is looked at this often all the same (stop flag).
@@ -77,6 +85,8 @@ pub(crate) struct Limits {
     pub(crate) late: u64,
     /// [`ENTRY_LIMIT_NS`].
     pub(crate) entry: u64,
+    /// [`CALL_LIMIT_NS`].
+    pub(crate) call: u64,
     /// [`suspicious_ns`].
     pub(crate) suspicious: u64,
     /// [`STRETCH_NS`].
@@ -96,6 +106,7 @@ impl Limits {
         Limits {
             late: clock.ticks(LATE_LIMIT_NS),
             entry: clock.ticks(ENTRY_LIMIT_NS),
+            call: clock.ticks(CALL_LIMIT_NS),
             suspicious: clock.ticks(suspicious_ns(watch)),
             stretch: Span::from_ticks(clock.ticks(STRETCH_NS)),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),

@@ -404,7 +404,7 @@ impl PerCpu {
         self.timer.arm(self.clock().ns(at.since(now).ticks()));
         // A virtual machine leaves its processor in this call, and may be long in coming back.
         let after = self.clock().now();
-        if after.since(now).ticks() > self.limits.late {
+        if after.since(now).ticks() > self.limits.call {
             self.note_hole_in_call(due, after);
         }
         self.count(|c| c.timer_settings += 1);
