@@ -30,8 +30,8 @@ const ENTRY_LIMIT_NS: u64 = if cfg!(debug_assertions) {
 /// A gap between two looks at the clock in a spinning loop that was not executed.
 pub(crate) const GAP_NS: u64 = 4_000;
 
-/// A call that sets the timer and takes longer than this had a hole in it. Without optimization, and
-/// more so one instruction at a time, the way there and back may take as long.
+/// A call that sets the timer and takes longer than this had a hole in it. Without optimization,
+/// and more so one instruction at a time, the way there and back may take as long.
 const CALL_LIMIT_NS: u64 = if cfg!(debug_assertions) {
     1_000_000
 } else {
