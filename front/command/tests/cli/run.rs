@@ -71,7 +71,8 @@ fn a_run_with_slots_tells_its_boundaries() {
     assert_obeys(&report, "run");
     let seen = &report["cpus"][0]["boundaries"];
     assert_eq!(seen["declared_ns"], 100_000);
-    assert!(seen["work_ns"]["n"].as_u64() > Some(100), "{seen}");
+    // An ordinary user's run has the CPU for as much of the time as others leave.
+    assert!(seen["work_ns"]["n"].as_u64() > Some(10), "{seen}");
 }
 
 #[test]
