@@ -73,16 +73,19 @@ pub fn worst_circle(timed: &Timed, firings: &Firings) -> Result<Circle, Dataflow
             number,
         };
         let circle = part.worst(&mut state)?;
-        if worst
-            .as_ref()
-            .is_none_or(|worst| worst.period < circle.period)
-        {
-            worst = Some(circle);
-        }
+        worst = slower(worst, circle);
     }
     worst.ok_or(DataflowError::Overflow {
         what: "a graph without firings",
     })
+}
+
+/// The circle with the longer period, the first of equals.
+fn slower(worst: Option<Circle>, circle: Circle) -> Option<Circle> {
+    match worst {
+        Some(worst) if worst.period >= circle.period => Some(worst),
+        _ => Some(circle),
+    }
 }
 
 /// The knowledge of each node so far.
@@ -139,12 +142,7 @@ impl Part<'_> {
                 continue;
             }
             let circle = self.circle_at(at, state)?;
-            if worst
-                .as_ref()
-                .is_none_or(|worst| worst.period < circle.period)
-            {
-                worst = Some(circle);
-            }
+            worst = slower(worst, circle);
         }
         worst.ok_or(DataflowError::Overflow {
             what: "a part without firings",

@@ -100,3 +100,11 @@ pub(crate) fn with_an_order(graph: &Graph, order: Vec<ActorId>) -> Graph {
     }];
     graph
 }
+
+/// The wcet of each phase of each actor, in nanoseconds.
+pub(crate) fn times(graph: &Graph) -> Vec<Vec<u64>> {
+    let actors = graph.actors.iter();
+    actors
+        .map(|a| a.wcet.iter().map(|w| w.as_ns()).collect())
+        .collect()
+}

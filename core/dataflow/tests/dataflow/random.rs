@@ -7,16 +7,9 @@ use punctual_dataflow::{
 use punctual_generate::Random;
 use punctual_model::{ActorId, Graph};
 
-use crate::drawn::{draw, with_an_order};
+use crate::drawn::{draw, times, with_an_order};
 
 const GRAPHS: u64 = 4_000;
-
-fn times(graph: &Graph) -> Vec<Vec<u64>> {
-    let actors = graph.actors.iter();
-    actors
-        .map(|a| a.wcet.iter().map(|w| w.as_ns()).collect())
-        .collect()
-}
 
 fn timed(graph: &Graph) -> Timed {
     match firings_per_iteration(graph) {

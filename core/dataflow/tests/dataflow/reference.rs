@@ -6,6 +6,8 @@ use punctual_dataflow::{
 };
 use punctual_model::{CpuId, Graph, Tile, Work};
 
+use crate::drawn::times;
+
 /// vld, iq, idct, mc: rates 1:594, 1:1, 594:1. Every actor is alone on its tile.
 fn decoder(capacities: Option<[u32; 3]>) -> Graph {
     let mut graph = Graph::new("h263");
@@ -21,13 +23,6 @@ fn decoder(capacities: Option<[u32; 3]>) -> Graph {
         fifo.capacity = Some(capacity);
     }
     graph
-}
-
-fn times(graph: &Graph) -> Vec<Vec<u64>> {
-    let actors = graph.actors.iter();
-    actors
-        .map(|a| a.wcet.iter().map(|w| w.as_ns()).collect())
-        .collect()
 }
 
 fn timed(graph: &Graph) -> Timed {
