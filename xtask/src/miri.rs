@@ -27,7 +27,7 @@ struct Part {
     without: &'static [&'static str],
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     // All else is assembly.
     Part {
         package: "punctual-switch",
@@ -66,6 +66,11 @@ const PARTS: [Part; 9] = [
     },
     Part {
         package: "punctual-capi",
+        only: &[],
+        without: &[],
+    },
+    Part {
+        package: "punctual-fifo",
         only: &[],
         without: &[],
     },

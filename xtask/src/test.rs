@@ -17,12 +17,13 @@ use crate::workspace::Workspace;
 const EMBEDDED_TARGET: &str = "thumbv7em-none-eabihf";
 
 /// Crates without `std`.
-const EMBEDDED_PACKAGES: [&str; 5] = [
+const EMBEDDED_PACKAGES: [&str; 6] = [
     "punctual-model",
     "punctual-kern",
     "punctual-policy",
     "punctual-tables",
     "punctual-child",
+    "punctual-fifo",
 ];
 
 /// Runs the steps one after the other; a failing step does not hide the ones behind it.

@@ -185,3 +185,57 @@ impl Word {
         self.get()
     }
 }
+
+/// Bytes that belong to one end at a time: the counterpart of `Bytes` of `runtime/dataflow/fifo`.
+///
+/// The bytes themselves are the processor's. Beside each stands a cell of loom that every slice
+/// visits, so two ends at one byte are found.
+#[derive(Debug)]
+pub(crate) struct Bytes {
+    bytes: Box<[core::cell::UnsafeCell<u8>]>,
+    visits: Vec<UnsafeCell<()>>,
+}
+
+// SAFETY: loom executes one thread at a time; two that meet at a byte are found by its cell.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    pub(crate) fn try_new(len: usize) -> Result<Bytes, std::collections::TryReserveError> {
+        let bytes = (0..len).map(|_| core::cell::UnsafeCell::new(0));
+        let visits = (0..len).map(|_| UnsafeCell::new(()));
+        Ok(Bytes {
+            bytes: bytes.collect(),
+            visits: visits.collect(),
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// # Safety
+    /// Nobody writes these bytes while the slice lives (found where it is made).
+    pub(crate) unsafe fn read(&self, from: usize, len: usize) -> &[u8] {
+        for visit in &self.visits[from..from + len] {
+            visit.with(|_| ());
+        }
+        let bytes = &self.bytes[from..from + len];
+        // SAFETY: initialised cells, which the caller vouches for.
+        unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), len) }
+    }
+
+    /// # Safety
+    /// Nobody else is at these bytes while the slice lives (found where it is made).
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the caller vouches that nobody else is there"
+    )]
+    pub(crate) unsafe fn write(&self, from: usize, len: usize) -> &mut [u8] {
+        for visit in &self.visits[from..from + len] {
+            visit.with_mut(|_| ());
+        }
+        let bytes = &self.bytes[from..from + len];
+        // SAFETY: as in `read`; they are in cells.
+        unsafe { core::slice::from_raw_parts_mut(bytes.as_ptr().cast::<u8>().cast_mut(), len) }
+    }
+}

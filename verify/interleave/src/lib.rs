@@ -6,6 +6,7 @@
 //! | file | words | every |
 //! |---|---|---|
 //! | `platform/linux/src/shared`, `record/trace/src/ring.rs` | `atomic` | order, by loom |
+//! | `runtime/dataflow/fifo/src/ring.rs` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -16,9 +17,12 @@
 // A model that does not hold panics; that is its answer.
 #![allow(clippy::unwrap_used)]
 
+extern crate alloc;
+
 mod atomic;
 pub mod check;
 pub mod cross_cpu;
+pub mod handing_on;
 pub mod kicking;
 pub mod listing;
 pub mod recording;
@@ -26,6 +30,8 @@ pub mod signals;
 pub mod weaken;
 mod words;
 
+#[path = "../../../runtime/dataflow/fifo/src/ring.rs"]
+pub mod fifo;
 #[path = "../../../platform/switch/src/gate.rs"]
 pub mod gate;
 #[path = "../../../platform/linux/src/shared/kicks.rs"]
@@ -49,5 +55,6 @@ use check::Model;
 pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = cross_cpu::MODELS.iter().chain(&listing::MODELS);
     let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
-    words.chain(&recording::MODELS).chain(&signals::MODELS)
+    let words = words.chain(&recording::MODELS).chain(&handing_on::MODELS);
+    words.chain(&signals::MODELS)
 }
