@@ -1,6 +1,6 @@
 //! Seeded random task sets and systems, by the generators of the field.
 //!
-//! Two ways to make a system:
+//! Three ways to make something:
 //!
 //! * [`SetParameters::draw`]: a *task set* for acceptance studies. How many tasks, which
 //!   utilization, and by which published generator: UUniFast-discard, random fixed sum, or the
@@ -8,6 +8,7 @@
 //! * [`Mix::draw`]: a *whole system* for soundness runs. Every feature of the model with a
 //!   probability of its own; what it draws is a system that means something, mostly not an easy
 //!   one.
+//! * [`draw_graph`]: a *dataflow graph* whose rates agree, small enough to be executed.
 //!
 //! What this crate decides: shapes and numbers. What it does not know: whether a system is
 //! feasible, how it is analysed, and who runs it.
@@ -40,6 +41,7 @@
 mod dice;
 mod error;
 mod fixed_sum;
+mod graph;
 mod mix;
 mod period;
 mod random;
@@ -50,6 +52,7 @@ pub mod waters;
 pub use dice::Dice;
 pub use error::GenerateError;
 pub use fixed_sum::fixed_sum;
+pub use graph::draw_graph;
 pub use mix::{Drawn, Feature, Mix, Scale};
 pub use period::Periods;
 pub use random::Random;
