@@ -9,7 +9,7 @@ use punctual_analysis::Transition;
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
-use punctual_sim::{Completion, CpuInput, Faults, Observer};
+use punctual_sim::{Completion, CpuInput, Faults, Guests, Observer};
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
@@ -135,15 +135,12 @@ fn run_virtually(
             .into_iter()
             .map(|(_, code)| code)
     };
-    let children = tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect();
-    let outcome = punctual_sim::run_with_children(
-        system,
-        &tables,
-        inputs,
-        children,
-        &sim_options,
-        &mut player,
-    )?;
+    let guests = Guests {
+        children: tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect(),
+        ..Guests::default()
+    };
+    let outcome =
+        punctual_sim::run_with(system, &tables, inputs, guests, &sim_options, &mut player)?;
     log.header.end = outcome.end;
     log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
     let record = player.record;

@@ -1,548 +1,123 @@
-//! What a job does with the processor: work, waits and locks, in order.
+//! The seam of virtual time: a thread does so much work, and then an act, again and again.
 //!
-//! A job locks its resources one after the other, in the order of the file; the ordinary work is
-//! spread equally before, between and after these sections, and the waits within it.
+//! The simulation knows nothing more of a thread. A declared task is a body that repeats its
+//! program, a recorded thread one that repeats its recording, and a program may bring its own
+//! ([`crate::Guests`]).
 
 use punctual_kern::Event;
-use punctual_model::{Class, Instant, Span, Task, TaskId, Work, WorkSource};
-use punctual_tables::CpuTables;
+use punctual_model::{Instant, Mode, Span, TaskId, Work};
 
-use crate::RATE;
-use crate::faults::Faults;
-use crate::locks::lock_steps;
-use crate::recorded::RecordedThread;
-use crate::step::{Step, Then};
+/// The doings of a thread in virtual time.
+///
+/// The platform calls it from one kernel thread, in the order of virtual time. For equal calls it
+/// must answer the same, or the run is not repeatable.
+pub trait Body {
+    /// A job begins: its number within the thread, and what it may use at most (`None`: no limit).
+    fn begin(&mut self, job: u64, budget: Option<Work>);
 
-/// The program of one task: every job repeats it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Program {
-    /// Work of a whole job; `None`: endless.
-    work: Option<Work>,
-    protected: Work,
-    suspensions: u32,
-    suspension: Span,
-    crash_at: Option<u64>,
-    /// The sections with locks, step by step; ordinary work comes before each outer lock.
-    locks: Vec<Step>,
-    /// How many outer locks there are, and their work.
-    sections: (u64, Work),
-    /// Its jobs work for their budget, which changes, at this rate.
-    follows: Option<u32>,
-    /// No other work is declared.
-    works_for_budget: bool,
-    /// As declared.
-    longest_protected: Work,
-    /// Done in a recorded run, instead of all of the above.
-    recorded: Option<RecordedThread>,
-}
+    /// The next step. The platform asks when a job begins, and after each act that does not end it,
+    /// as soon as the thread has the processor again. A body whose steps take no time for ever
+    /// ([`Act::Continue`] after zero work) keeps virtual time from going on.
+    fn next(&mut self, now: Instant, others: &mut Nudges) -> Step;
 
-/// What a job of a task does, in order: work, and what it asks of the core then, up to its
-/// completion; the instant until which it waits counts from the wait. `None`: it never ends. For
-/// platforms that execute declared work for real, so that it is the same there and here.
-pub fn script(id: TaskId, task: &Task, tables: &CpuTables) -> Option<Vec<(Work, Event)>> {
-    let program = Program::new(id, task, tables, &Faults::default());
-    let mut body = program.begin(0);
-    let mut steps = Vec::new();
-    loop {
-        let work = body.left?;
-        let event = program.act(&mut body, Instant::ZERO);
-        steps.push((work, event));
-        if event == Event::Complete {
-            return Some(steps);
-        }
+    /// Another thread, or nobody, has the processor from now on, in the middle of a step: so much
+    /// work is left of it (`None`: it is endless).
+    fn switched_out(&mut self, now: Instant, left: Option<Work>) {
+        let _ = (now, left);
+    }
+
+    /// It has the processor again, in the middle of a step. `true`: it drops the rest of the step,
+    /// and is asked for the next one at once.
+    fn switched_in(&mut self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
+
+    /// The tasks on other CPUs that it may nudge. Their CPUs are simulated together with its own.
+    fn peers(&self) -> &[TaskId] {
+        &[]
     }
 }
 
-/// How far the current job of one thread is.
-#[derive(Clone, Debug)]
-pub(crate) struct Body {
-    job: u64,
-    /// Waits that have been.
-    step: u32,
-    /// Work until `then`; `None`: for ever.
-    pub(crate) left: Option<Work>,
-    pub(crate) then: Then,
-    /// Ordinary work that is left of the job after this stretch of it.
-    rest: Work,
-    /// What is left of this stretch, which ends with the next outer lock or with the job.
-    stretch: Work,
-    /// Stretches that have begun.
-    stretches: u64,
-    /// The next step with locks, and how many are held.
-    next_lock: usize,
-    held: u32,
-    /// Work until the body crashes.
-    crash_in: Option<Work>,
-    /// Work until the protected stretch ends that other steps lie in, and the step that goes on
-    /// then.
-    unprotect_in: Option<Work>,
-    after: Option<Step>,
-    /// The step of the recorded job.
-    at: usize,
+/// Some work, and what comes then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Processor time; `None`: for ever, or until another body nudges this one.
+    pub work: Option<Work>,
+    /// The wish of the body behind it.
+    pub act: Act,
 }
 
-impl Program {
-    /// What a thread did in a recorded run.
-    pub(crate) fn recorded(thread: RecordedThread) -> Program {
-        Program {
-            work: None,
-            protected: Work::ZERO,
-            suspensions: 0,
-            suspension: Span::ZERO,
-            crash_at: None,
-            locks: Vec::new(),
-            sections: (0, Work::ZERO),
-            follows: None,
-            works_for_budget: false,
-            longest_protected: Work::ZERO,
-            recorded: Some(thread),
-        }
+/// Bodies on other CPUs whose endless work ends now: they look again, without an entry into the
+/// core. A body that does not run just now, or whose work has an end, hears nothing.
+#[derive(Debug, Default)]
+pub struct Nudges {
+    tasks: Vec<TaskId>,
+}
+
+impl Nudges {
+    /// Ends the endless work of this task's body, if it is among the [`Body::peers`].
+    pub fn nudge(&mut self, task: TaskId) {
+        self.tasks.push(task);
     }
 
-    pub(crate) fn new(id: TaskId, task: &Task, tables: &CpuTables, faults: &Faults) -> Program {
-        let declared = match (&task.work, task.class) {
-            (Some(WorkSource::Burn(work)), _) => Some(*work),
-            (_, Class::Aperiodic | Class::Reservation { .. }) => None,
-            (_, class) => class.budget(),
-        };
-        let declared = declared.map(|work| work.ticks_up(RATE));
-        let per_mille = faults.per_mille(id);
-        let work = declared.map(|work| scale(work, per_mille));
-        let crash = faults.crashes.iter().find(|c| c.task == id);
-        let whole = work.unwrap_or(Work::ZERO);
-        // A job that takes less does so in its sections too; one that takes more does so outside.
-        let shorter = per_mille.min(1_000);
-        let number = |resource| tables.resources.iter().position(|r| r.resource == resource);
-        let (locks, sections) = lock_steps(
-            &task.uses,
-            |length| scale(length, shorter),
-            |resource| number(resource).and_then(|n| u32::try_from(n).ok()),
-            whole,
-        );
-        let protected = task.non_preemptive.ticks_up(RATE).min(whole);
-        Program {
-            work,
-            locks,
-            sections,
-            protected,
-            suspensions: if task.max_suspension.is_zero() {
-                0
-            } else {
-                task.suspensions.max(1)
+    pub(crate) fn pop(&mut self) -> Option<TaskId> {
+        self.tasks.pop()
+    }
+}
+
+/// The wish of a body for the core. Spans count from the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// Nothing: it goes on with its next step, without an entry into the core.
+    Continue,
+    /// Its job is over.
+    Complete,
+    /// The thread is over.
+    Exit,
+    /// It gives way to its equals.
+    Yield,
+    /// It waits so long; `None`: for ever.
+    Suspend(Option<Span>),
+    /// It must not be preempted.
+    Protect,
+    /// It may be preempted again.
+    Unprotect,
+    /// It locks a resource, by its number on the shard, and waits for it at most so long.
+    Lock(u32, Mode, Option<Span>),
+    /// It gives a resource back.
+    Unlock(u32),
+}
+
+impl Act {
+    /// The event for the core; `None`: it is not asked.
+    #[inline]
+    pub(crate) fn event(self, now: Instant) -> Option<Event> {
+        let until = |span: Option<Span>| span.map(|span| now.saturating_add(span));
+        Some(match self {
+            Act::Continue => return None,
+            Act::Complete => Event::Complete,
+            Act::Exit => Event::Exit,
+            Act::Yield => Event::Yield,
+            Act::Suspend(span) => Event::Block { until: until(span) },
+            Act::Protect => Event::Protect,
+            Act::Unprotect => Event::Unprotect,
+            Act::Lock(resource, mode, patience) => Event::Lock {
+                resource,
+                mode,
+                until: until(patience),
             },
-            suspension: task.max_suspension.ticks_up(RATE),
-            crash_at: crash.map(|c| c.job),
-            follows: None,
-            works_for_budget: task.class.runs_per_job()
-                && !matches!(task.work, Some(WorkSource::Burn(_))),
-            longest_protected: task.non_preemptive.ticks_up(RATE),
-            recorded: None,
-        }
+            Act::Unlock(resource) => Event::Unlock { resource },
+        })
     }
 
-    /// The same, whose jobs work for the budget that they have then, unless their work is declared.
-    pub(crate) fn following(mut self, per_mille: u32) -> Program {
-        self.follows = self.works_for_budget.then_some(per_mille);
-        self
+    /// Whether a section begins with it.
+    pub(crate) fn locks(self) -> bool {
+        matches!(self, Act::Protect | Act::Lock(..))
     }
 
-    /// The budget of the job that begins.
-    pub(crate) fn follow(&mut self, budget: Option<Work>) {
-        if let (Some(per_mille), Some(budget)) = (self.follows, budget) {
-            let work = scale(budget, per_mille);
-            self.work = Some(work);
-            self.protected = self.longest_protected.min(work);
-        }
-    }
-
-    /// The body at the beginning of a job.
-    pub(crate) fn begin(&self, job: u64) -> Body {
-        let mut body = Body {
-            job,
-            step: 0,
-            left: None,
-            then: Then::Complete,
-            rest: Work::ZERO,
-            stretch: Work::ZERO,
-            stretches: 0,
-            next_lock: 0,
-            held: 0,
-            crash_in: None,
-            unprotect_in: None,
-            after: None,
-            at: 0,
-        };
-        if let Some(recorded) = &self.recorded {
-            (body.left, body.then) = recorded.step(job, 0);
-        }
-        let Some(work) = self.work else { return body };
-        if self.crash_at == Some(job) {
-            let half = Work::from_ticks(work.ticks() / 2);
-            if self.locks.is_empty() {
-                body.left = Some(half);
-                body.then = Then::Exit;
-                return body;
-            }
-            body.crash_in = Some(half);
-        }
-        let (_, in_sections) = self.sections;
-        body.rest = work.saturating_sub(in_sections);
-        if !self.overlaps() {
-            body.rest = body.rest.saturating_sub(self.protected);
-        }
-        if self.protected.is_zero() {
-            self.next_stretch(&mut body);
-        } else {
-            body.left = Some(Work::ZERO);
-            body.then = Then::Protect;
-        }
-        body
-    }
-
-    /// Moves on to what follows `body.then`, and says which event that is for the core.
-    pub(crate) fn act(&self, body: &mut Body, now: Instant) -> Event {
-        match body.then {
-            Then::Complete => Event::Complete,
-            Then::Exit => Event::Exit,
-            Then::Recorded(act) => {
-                body.at += 1;
-                if let Some(recorded) = &self.recorded {
-                    (body.left, body.then) = recorded.step(body.job, body.at);
-                }
-                act.event(now)
-            }
-            Then::Protect => {
-                if self.overlaps() {
-                    body.unprotect_in = Some(self.protected);
-                    self.next_stretch(body);
-                } else {
-                    body.go_on((self.protected, Then::Unprotect));
-                }
-                Event::Protect
-            }
-            // A section that ends the job ends with it: nothing comes between.
-            Then::Unprotect | Then::Unlock(_) if self.is_done(body) => {
-                body.then = Then::Complete;
-                Event::Complete
-            }
-            Then::Unprotect => {
-                match body.after.take() {
-                    Some(step) => body.go_on(step),
-                    None => self.next_stretch(body),
-                }
-                Event::Unprotect
-            }
-            Then::Lock(resource, mode) => {
-                body.held += 1;
-                self.next_locked_step(body);
-                Event::Lock {
-                    resource,
-                    mode,
-                    until: None,
-                }
-            }
-            Then::Unlock(resource) => {
-                body.held -= 1;
-                if body.held == 0 {
-                    self.next_stretch(body);
-                } else {
-                    self.next_locked_step(body);
-                }
-                Event::Unlock { resource }
-            }
-            Then::Suspend(span) => {
-                self.next_part(body);
-                Event::Block {
-                    until: Some(now.saturating_add(span)),
-                }
-            }
-        }
-    }
-
-    /// Whether the protected stretch and the sections must have work in common to fit into a job.
-    fn overlaps(&self) -> bool {
-        let both = self.protected.saturating_add(self.sections.1);
-        self.work.is_some_and(|work| both > work)
-    }
-
-    /// Whether nothing but unlocks is left.
-    fn is_done(&self, body: &Body) -> bool {
-        let left = self.locks.get(body.next_lock..).unwrap_or_default();
-        let is_nothing = |step: &Step| step.0.is_zero() && matches!(step.1, Then::Unlock(_));
-        body.rest.is_zero() && body.after.is_none() && left.iter().all(is_nothing)
-    }
-
-    /// The step after a lock or an inner unlock.
-    fn next_locked_step(&self, body: &mut Body) {
-        let step = self.locks.get(body.next_lock).copied();
-        body.next_lock += 1;
-        body.go_on(step.unwrap_or((Work::ZERO, Then::Complete)));
-    }
-
-    /// Cuts the ordinary work into equal stretches, one before each outer lock and one at the end.
-    fn next_stretch(&self, body: &mut Body) {
-        let (sections, _) = self.sections;
-        let stretches = (sections + 1).saturating_sub(body.stretches).max(1);
-        body.stretch = Work::from_ticks(body.rest.ticks() / stretches);
-        body.rest = body.rest.saturating_sub(body.stretch);
-        body.stretches += 1;
-        self.next_part(body);
-    }
-
-    /// Cuts the rest of the stretch into equal parts with a suspension between each two.
-    fn next_part(&self, body: &mut Body) {
-        let (sections, _) = self.sections;
-        let due = u64::from(self.suspensions) * body.stretches / (sections + 1);
-        let parts = due.saturating_sub(u64::from(body.step)) + 1;
-        let part = Work::from_ticks(body.stretch.ticks() / parts);
-        if parts == 1 || body.stretch.is_zero() {
-            let lock = self.locks.get(body.next_lock);
-            let then = lock.map_or(Then::Complete, |step| step.1);
-            body.next_lock += 1;
-            return body.go_on((body.stretch, then));
-        }
-        let share = self.suspension.ticks() / u64::from(self.suspensions);
-        let first = self.suspension.ticks() % u64::from(self.suspensions);
-        let extra = if body.step == 0 { first } else { 0 };
-        body.stretch = body.stretch.saturating_sub(part);
-        body.step += 1;
-        body.go_on((part, Then::Suspend(Span::from_ticks(share + extra))));
-    }
-}
-
-impl Body {
-    /// Works on to the next step, or to the crash that comes before it.
-    fn go_on(&mut self, (mut work, mut then): Step) {
-        match self.unprotect_in {
-            Some(left) if left < work => {
-                self.after = Some((work.saturating_sub(left), then));
-                (work, then) = (left, Then::Unprotect);
-                self.unprotect_in = None;
-            }
-            left => self.unprotect_in = left.map(|left| left.saturating_sub(work)),
-        }
-        match self.crash_in {
-            Some(crash_in) if crash_in <= work => {
-                self.left = Some(crash_in);
-                self.then = Then::Exit;
-            }
-            crash_in => {
-                self.crash_in = crash_in.map(|left| left.saturating_sub(work));
-                self.left = Some(work);
-                self.then = then;
-            }
-        }
-    }
-
-    /// Whether a section of it begins next.
-    pub(crate) fn is_about_to_lock(&self) -> bool {
-        matches!(self.then, Then::Protect | Then::Lock(..))
-    }
-
-    pub(crate) fn job(&self) -> u64 {
-        self.job
-    }
-}
-
-fn scale(work: Work, per_mille: u32) -> Work {
-    let scaled = u128::from(work.ticks()) * u128::from(per_mille) / 1_000;
-    Work::from_ticks(u64::try_from(scaled).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::faults::{Crash, Overrun};
-    use punctual_model::Mode;
-    use punctual_model::{CpuId, ResourceId};
-
-    fn task() -> Task {
-        let class = Class::Periodic {
-            period: Span::from_ns(100),
-            wcet: Work::from_ns(10),
-            relative_deadline: Span::from_ns(100),
-        };
-        Task::new("t", CpuId(0), class)
-    }
-
-    fn tables(task: &Task) -> CpuTables {
-        let resource = |name: &str| punctual_model::Resource {
-            name: name.into(),
-            protocol: punctual_model::Protocol::default(),
-            at_budget_end: punctual_model::AtBudgetEnd::default(),
-        };
-        let cpu = punctual_model::Cpu {
-            name: "0".into(),
-            host: None,
-            policy: punctual_model::PolicyKind::Fifo,
-        };
-        let system = punctual_model::System {
-            cpus: vec![cpu],
-            resources: ["a", "b", "c"].map(resource).into(),
-            tasks: vec![task.clone()],
-            ..punctual_model::System::default()
-        };
-        let tables = punctual_tables::Tables::new(&system, punctual_model::Frequency::NANOSECONDS);
-        tables.cpus.into_iter().next().expect("one CPU")
-    }
-
-    fn sections(task: &Task, faults: &Faults) -> Vec<(Option<u64>, Event)> {
-        let program = Program::new(TaskId(0), task, &tables(task), faults);
-        let mut body = program.begin(0);
-        let mut list = Vec::new();
-        loop {
-            let left = body.left.map(Work::ticks);
-            let event = program.act(&mut body, Instant::ZERO);
-            list.push((left, event));
-            if left.is_none() || matches!(event, Event::Complete | Event::Exit) {
-                return list;
-            }
-        }
-    }
-
-    #[test]
-    fn a_job_is_cut_into_sections_that_add_up() {
-        let mut t = task();
-        t.max_suspension = Span::from_ns(7);
-        t.suspensions = 2;
-        t.non_preemptive = Work::from_ns(1);
-        let wait = |n| Event::Block {
-            until: Some(Instant::from_ticks(n)),
-        };
-        let expected = [
-            (Some(0), Event::Protect),
-            (Some(1), Event::Unprotect),
-            (Some(3), wait(4)),
-            (Some(3), wait(3)),
-            (Some(3), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &Faults::default()), expected);
-    }
-
-    fn a_use(resource: u16, length: u64, inside: Option<u16>) -> punctual_model::Use {
-        punctual_model::Use {
-            resource: ResourceId(resource),
-            length: Work::from_ns(length),
-            mode: Mode::Exclusive,
-            inside: inside.map(ResourceId),
-        }
-    }
-
-    fn lock(resource: u32) -> Event {
-        Event::Lock {
-            resource,
-            mode: Mode::Exclusive,
-            until: None,
-        }
-    }
-
-    #[test]
-    fn ordinary_work_is_spread_around_the_sections_and_inner_ones_begin_at_once() {
-        let mut t = task();
-        t.uses = vec![a_use(0, 3, None), a_use(1, 2, Some(0)), a_use(2, 1, None)];
-        let expected = [
-            (Some(2), lock(0)),
-            (Some(0), lock(1)),
-            (Some(2), Event::Unlock { resource: 1 }),
-            (Some(1), Event::Unlock { resource: 0 }),
-            (Some(2), lock(2)),
-            (Some(1), Event::Unlock { resource: 2 }),
-            (Some(2), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &Faults::default()), expected);
-    }
-
-    #[test]
-    fn a_protected_stretch_that_leaves_no_room_for_the_sections_has_them_in_it() {
-        let mut t = task();
-        t.non_preemptive = Work::from_ns(8);
-        t.uses = vec![a_use(0, 4, None)];
-        let expected = [
-            (Some(0), Event::Protect),
-            (Some(3), lock(0)),
-            (Some(4), Event::Unlock { resource: 0 }),
-            (Some(1), Event::Unprotect),
-            (Some(2), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &Faults::default()), expected);
-        t.non_preemptive = Work::from_ns(10);
-        let expected = [
-            (Some(0), Event::Protect),
-            (Some(3), lock(0)),
-            (Some(4), Event::Unlock { resource: 0 }),
-            (Some(3), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &Faults::default()), expected);
-    }
-
-    #[test]
-    fn waits_are_spread_over_the_ordinary_work() {
-        let mut t = task();
-        t.uses = vec![a_use(0, 2, None)];
-        t.max_suspension = Span::from_ns(4);
-        t.suspensions = 2;
-        let wait = Event::Block {
-            until: Some(Instant::from_ticks(2)),
-        };
-        let expected = [
-            (Some(2), wait),
-            (Some(2), lock(0)),
-            (Some(2), Event::Unlock { resource: 0 }),
-            (Some(2), wait),
-            (Some(2), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &Faults::default()), expected);
-    }
-
-    #[test]
-    fn a_job_that_takes_less_is_shorter_in_its_sections_too_and_a_crash_may_hold_a_lock() {
-        let mut t = task();
-        t.uses = vec![a_use(0, 8, None)];
-        let overruns = vec![Overrun {
-            task: TaskId(0),
-            per_mille: 500,
-        }];
-        let faults = Faults {
-            overruns,
-            ..Faults::default()
-        };
-        let expected = [
-            (Some(0), lock(0)),
-            (Some(4), Event::Unlock { resource: 0 }),
-            (Some(1), Event::Complete),
-        ];
-        assert_eq!(sections(&t, &faults), expected);
-        let crashes = vec![Crash {
-            task: TaskId(0),
-            job: 0,
-        }];
-        let faults = Faults {
-            crashes,
-            ..Faults::default()
-        };
-        let expected = [(Some(1), lock(0)), (Some(4), Event::Exit)];
-        assert_eq!(sections(&t, &faults), expected);
-    }
-
-    #[test]
-    fn faults_lengthen_and_end_jobs() {
-        let overruns = vec![Overrun {
-            task: TaskId(0),
-            per_mille: 1_500,
-        }];
-        let faults = Faults {
-            overruns,
-            ..Faults::default()
-        };
-        assert_eq!(sections(&task(), &faults), [(Some(15), Event::Complete)]);
-        let crashes = vec![Crash {
-            task: TaskId(0),
-            job: 0,
-        }];
-        let faults = Faults {
-            crashes,
-            ..Faults::default()
-        };
-        assert_eq!(sections(&task(), &faults), [(Some(5), Event::Exit)]);
+    /// Whether the job ends with it.
+    pub(crate) fn ends_job(self) -> bool {
+        matches!(self, Act::Complete | Act::Exit)
     }
 }

@@ -12,11 +12,13 @@ use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, 
 use punctual_tables::CpuTables;
 
 use crate::RATE;
-use crate::body::{Body, Program};
+use crate::body::{Act, Body, Nudges, Step};
 use crate::child::{Child, children};
+use crate::declared::Declared;
+use crate::doing::{Doing, Kind};
 use crate::faults::Faults;
 use crate::random::Random;
-use crate::recorded::{Gap, RecordedThread, Recording};
+use crate::recorded::{Gap, Recorded, RecordedThread, Recording};
 use crate::run::{Completion, Counters, CpuInput, retimed};
 
 /// Arrivals that this platform feeds to one thread.
@@ -38,31 +40,35 @@ enum Times<'a> {
 }
 
 /// What the threads of a CPU do, and when its sporadic ones arrive.
-pub(crate) struct Guests<'a> {
-    programs: Vec<Program>,
+pub(crate) struct Threads<'a> {
+    doing: Vec<Doing<'a>>,
     feeds: Vec<Feed<'a>>,
     gaps: Vec<Gap>,
     plan: Plan,
 }
 
-impl<'a> Guests<'a> {
+impl<'a> Threads<'a> {
     /// What the system declares, and the faults add. Nothing arrives at `end` or later.
     pub(crate) fn declared(
         system: &'a System,
         tables: &CpuTables,
         (faults, seed): (&Faults, u64),
         (plan, end): (Plan, Instant),
+        own: &mut Vec<(TaskId, Box<dyn Body + 'a>)>,
     ) -> Self {
-        let program = |&(id, _): &(TaskId, _)| {
-            let task = &system.tasks[id.index()];
-            let program = Program::new(id, task, tables, faults);
-            match retimed(system, id) {
-                true => program.following(faults.per_mille(id)),
-                false => program,
+        let doing = |&(id, _): &(TaskId, _)| {
+            if let Some(at) = own.iter().position(|(task, _)| *task == id) {
+                return Doing::new(Kind::Own(own.swap_remove(at).1));
             }
+            let task = &system.tasks[id.index()];
+            let body = Declared::new(id, task, tables, faults);
+            Doing::new(Kind::Declared(match retimed(system, id) {
+                true => body.following(faults.per_mille(id)),
+                false => body,
+            }))
         };
-        Guests {
-            programs: tables.threads.iter().map(program).collect(),
+        Threads {
+            doing: tables.threads.iter().map(doing).collect(),
             feeds: feeds(system, tables, (faults, seed), end),
             gaps: Vec::new(),
             plan,
@@ -70,11 +76,11 @@ impl<'a> Guests<'a> {
     }
 
     /// What was recorded.
-    pub(crate) fn recorded(tables: &CpuTables, recording: Recording) -> Guests<'static> {
+    pub(crate) fn recorded(tables: &CpuTables, recording: Recording) -> Threads<'static> {
         let nothing = std::iter::repeat_with(RecordedThread::default);
         let threads = recording.threads.into_iter().chain(nothing);
         let mut feeds = Vec::new();
-        let mut programs = Vec::new();
+        let mut doing = Vec::new();
         for ((index, _), mut thread) in (0..).zip(&tables.threads).zip(threads) {
             let times = std::mem::take(&mut thread.arrivals);
             feeds.push(Feed {
@@ -84,10 +90,10 @@ impl<'a> Guests<'a> {
                 not_before: Instant::ZERO,
                 until: Instant::MAX,
             });
-            programs.push(Program::recorded(thread));
+            doing.push(Doing::new(Kind::Recorded(Recorded::new(thread))));
         }
-        Guests {
-            programs,
+        Threads {
+            doing,
             feeds,
             gaps: recording.gaps,
             plan: recording.plan,
@@ -106,8 +112,8 @@ pub(crate) struct Cpu<'a, P, S> {
     shard: Shard<P>,
     pub(crate) sink: S,
     tasks: Vec<TaskId>,
-    programs: Vec<Program>,
-    bodies: Vec<Option<Body>>,
+    doing: Vec<Doing<'a>>,
+    pub(crate) nudges: Nudges,
     running: Option<ThreadId>,
     children: Vec<Child>,
     /// Which of them decides.
@@ -139,27 +145,27 @@ pub(crate) struct Cpu<'a, P, S> {
 
 impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn new(
-        guests: Guests<'a>,
+        threads: Threads<'a>,
         tables: &CpuTables,
         CpuInput { shard, sink }: CpuInput<P, S>,
         codes: Vec<ChildScheduler>,
         (faults, seed): (&Faults, u64),
     ) -> Self {
         let tasks: Vec<TaskId> = tables.threads.iter().map(|(task, _)| *task).collect();
-        let Guests {
-            programs,
+        let Threads {
+            doing,
             feeds,
             mut gaps,
             plan,
-        } = guests;
+        } = threads;
         gaps.reverse();
         let random = Random::new(seed, 1 + u64::from(tables.cpu.0));
         let mut cpu = Cpu {
             shard,
             sink,
-            bodies: vec![None; tasks.len()],
             tasks,
-            programs,
+            doing,
+            nudges: Nudges::default(),
             running: None,
             children: children(tables, codes, faults),
             deciding: None,
@@ -350,8 +356,10 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// locked in an instant keeps nobody away who arrives in it.
     fn arrival_goes_first(&self, now: Instant) -> bool {
         let arrives = (self.arrivals.peek()).is_some_and(|Reverse((at, ..))| *at <= now);
-        let body = self.running.and_then(|id| self.bodies[id.index()].as_ref());
-        arrives && self.deciding.is_none() && body.is_some_and(Body::is_about_to_lock)
+        let step = self
+            .running
+            .and_then(|id| self.doing[id.index()].step.as_ref());
+        arrives && self.deciding.is_none() && step.is_some_and(|step| step.act.locks())
     }
 
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
@@ -362,15 +370,19 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             return None;
         }
         let id = self.running?;
-        let program = &self.programs[id.index()];
-        let body = self.bodies[id.index()].as_mut()?;
-        body.left = Some(punctual_model::Work::ZERO);
-        let event = program.act(body, now);
-        let job = body.job();
-        let done = event == Event::Complete;
+        let doing = &mut self.doing[id.index()];
+        let act = doing.step.as_ref()?.act;
+        let Some(event) = act.event(now) else {
+            let work = doing.ask(now, &mut self.nudges).work;
+            self.section_end = work.map(|work| now.saturating_add(work.as_span()));
+            return None;
+        };
+        doing.step = None;
+        let done = act == Act::Complete;
+        let job = doing.job.unwrap_or(0);
         let arrival = self.shard.job(id).map_or(now, |job| job.arrival);
-        if done || event == Event::Exit {
-            self.bodies[id.index()] = None;
+        if act.ends_job() {
+            doing.job = None;
         }
         self.section_end = None;
         self.enter(now, event);
@@ -421,8 +433,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let (Some(id), Some(end)) = (self.running, self.section_end) else {
             return;
         };
-        if let Some(body) = self.bodies[id.index()].as_mut() {
-            body.left = Some(end.since(now).as_work());
+        if let Some(step) = &mut self.doing[id.index()].step {
+            step.work = Some(end.since(now).as_work());
         }
     }
 
@@ -433,7 +445,12 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         };
         self.counters.decisions += 1;
         let switched = next != self.running;
-        self.counters.switches += u64::from(switched);
+        if switched {
+            self.counters.switches += 1;
+            if let Some(before) = self.running {
+                self.doing[before.index()].switched_out(now);
+            }
+        }
         self.running = next;
         self.deciding = match decision.next {
             Next::RunChild(node) => self.child(node),
@@ -458,30 +475,48 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         self.children.iter().position(|child| child.node() == node)
     }
 
-    /// The body of the thread that runs now, from where it was; when its section ends.
+    /// What the thread that runs now does, from where it was; when its section ends.
     fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Option<Instant> {
-        let slot = &mut self.bodies[id.index()];
-        let body = match slot {
-            Some(body) => {
-                if switched && let Some(left) = &mut body.left {
-                    *left = left.saturating_add(self.cache_delay);
-                }
-                body
-            }
-            None => {
-                let job = self.shard.job(id).map_or(0, |job| job.index);
-                let class = self.shard.constraint(id).map(|c| c.class);
-                let budget = class.and_then(|class| class.budget());
-                self.programs[id.index()].follow(budget);
-                slot.insert(self.programs[id.index()].begin(job))
-            }
+        let doing = &mut self.doing[id.index()];
+        let is_new = doing.job.is_none();
+        if is_new {
+            let job = self.shard.job(id).map_or(0, |job| job.index);
+            let class = self.shard.constraint(id).map(|c| c.class);
+            doing.begin(job, class.and_then(|class| class.budget()));
+        } else if switched {
+            doing.switched_in(now);
+        }
+        let step = match &mut doing.step {
+            Some(step) => step,
+            None => doing.ask(now, &mut self.nudges),
         };
+        if switched
+            && !is_new
+            && let Some(left) = &mut step.work
+        {
+            *left = left.saturating_add(self.cache_delay);
+        }
         // An overrun rule may have said that this job ends here.
         if self.shard.job(id).is_some_and(|job| job.stop) {
-            body.left = Some(punctual_model::Work::ZERO);
-            body.then = crate::step::Then::Complete;
+            step.work = Some(Work::ZERO);
+            step.act = Act::Complete;
         }
-        body.left.map(|left| now.saturating_add(left.as_span()))
+        step.work.map(|left| now.saturating_add(left.as_span()))
+    }
+
+    /// Another CPU's body says that the endless work of this task's ends now.
+    pub(crate) fn be_nudged(&mut self, task: TaskId, now: Instant) {
+        let Some(id) = self.running.filter(|id| self.tasks[id.index()] == task) else {
+            return;
+        };
+        let step = &mut self.doing[id.index()].step;
+        if step.is_some_and(|step| step.work.is_none()) {
+            *step = step.map(|Step { act, .. }| Step {
+                work: Some(Work::ZERO),
+                act,
+            });
+            self.section_end = Some(now);
+        }
     }
 
     pub(crate) fn take_message(&mut self) -> Option<Message> {

@@ -1,19 +1,26 @@
-//! CPUs that exchange messages are simulated together; all others one after the other.
+//! CPUs that exchange messages or nudges are simulated together; all others one after the other.
 
 use punctual_tables::CpuTables;
 
-/// The CPUs, by group; each group in ascending order. O(CPUs · notifications).
-pub(crate) fn groups(tables: &[CpuTables]) -> Vec<Vec<usize>> {
+/// The CPUs, by group; each group in ascending order. `links`: further pairs of CPUs that belong
+/// together. O(CPUs · (notifications + links)).
+pub(crate) fn groups(tables: &[CpuTables], links: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..tables.len()).collect();
-    for (from, tables) in tables.iter().enumerate() {
-        for (_, to, _) in &tables.notifications {
-            let (a, b) = (group[from], group[to.index()]);
-            for g in &mut group {
-                if *g == a.max(b) {
-                    *g = a.min(b);
-                }
+    let mut join = |from: usize, to: usize| {
+        let (a, b) = (group[from], group[to]);
+        for g in &mut group {
+            if *g == a.max(b) {
+                *g = a.min(b);
             }
         }
+    };
+    for (from, tables) in tables.iter().enumerate() {
+        for (_, to, _) in &tables.notifications {
+            join(from, to.index());
+        }
+    }
+    for &(from, to) in links {
+        join(from, to);
     }
     let mut lists: Vec<Vec<usize>> = vec![Vec::new(); tables.len()];
     for (cpu, g) in group.into_iter().enumerate() {

@@ -12,20 +12,22 @@
 mod body;
 mod child;
 mod cpu;
+mod declared;
+mod doing;
 mod faults;
 mod groups;
 mod locks;
 mod random;
 mod recorded;
 mod run;
-mod step;
 
-pub use body::script;
+pub use body::{Act, Body, Nudges, Step};
+pub use declared::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
-pub use recorded::{Act, Gap, RecordedThread, Recording};
+pub use recorded::{Gap, RecordedThread, Recording};
 pub use run::{
-    Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,
-    run_recorded, run_with_children, shared_across_cpus,
+    Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome, SimError,
+    prepare, run, run_recorded, run_with, shared_across_cpus,
 };
 
 /// Virtual time counts nanoseconds.

@@ -3,7 +3,7 @@
 use punctual_model::{ResourceId, Use, Work};
 
 use crate::RATE;
-use crate::step::{Step, Then};
+use crate::body::{Act, Step};
 
 /// The steps of all sections, how many outer ones there are, and their work in total, which is at
 /// most `room`. Inner sections begin at once inside their outer one. `scale` gives the length that
@@ -45,7 +45,7 @@ impl<S: Fn(Work) -> Work, N: Fn(ResourceId) -> Option<u32>> Builder<'_, S, N> {
         let this = self.uses[at];
         let length = (self.scale)(this.length.ticks_up(RATE)).min(room);
         let number = (self.number)(this.resource).unwrap_or(u32::MAX);
-        self.steps.push((Work::ZERO, Then::Lock(number, this.mode)));
+        self.push(Work::ZERO, Act::Lock(number, this.mode, None));
         let mut rest = length;
         let mut next = at + 1;
         while next < self.uses.len() && self.uses[next].inside == Some(this.resource) {
@@ -53,7 +53,12 @@ impl<S: Fn(Work) -> Work, N: Fn(ResourceId) -> Option<u32>> Builder<'_, S, N> {
             rest = rest.saturating_sub(inner);
             next = after;
         }
-        self.steps.push((rest, Then::Unlock(number)));
+        self.push(rest, Act::Unlock(number));
         (next, length)
+    }
+
+    fn push(&mut self, work: Work, act: Act) {
+        let work = Some(work);
+        self.steps.push(Step { work, act });
     }
 }

@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{Event, MissingCause, Plan};
-use punctual_model::{Instant, Mode, Span, Work};
+use punctual_kern::{MissingCause, Plan};
+use punctual_model::{Instant, Span, Work};
+
+use crate::body::{Act, Body, Nudges, Step};
 
 /// One CPU of a recorded run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -32,27 +34,6 @@ pub struct RecordedThread {
     pub arrivals: Vec<(Instant, Instant)>,
     /// The platform may be told later than the arrival without a gap: release jitter.
     pub jitters: bool,
-}
-
-/// What a body asks of the core. Spans count from the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Act {
-    /// Its job is over.
-    Complete,
-    /// The thread is over.
-    Exit,
-    /// It gives way to its equals.
-    Yield,
-    /// It waits so long; `None`: for ever.
-    Suspend(Option<Span>),
-    /// It must not be preempted.
-    Protect,
-    /// It may be preempted again.
-    Unprotect,
-    /// It locks a resource, by its number on the shard, and waits for it at most so long.
-    Lock(u32, Mode, Option<Span>),
-    /// It gives a resource back.
-    Unlock(u32),
 }
 
 /// A stretch of time that was charged to nobody.
@@ -87,22 +68,38 @@ impl Recording {
     }
 }
 
-impl Act {
-    pub(crate) fn event(self, now: Instant) -> Event {
-        let until = |span: Option<Span>| span.map(|span| now.saturating_add(span));
-        match self {
-            Act::Complete => Event::Complete,
-            Act::Exit => Event::Exit,
-            Act::Yield => Event::Yield,
-            Act::Suspend(span) => Event::Block { until: until(span) },
-            Act::Protect => Event::Protect,
-            Act::Unprotect => Event::Unprotect,
-            Act::Lock(resource, mode, patience) => Event::Lock {
-                resource,
-                mode,
-                until: until(patience),
-            },
-            Act::Unlock(resource) => Event::Unlock { resource },
+/// A thread that does again what it did.
+pub(crate) struct Recorded {
+    thread: RecordedThread,
+    job: u64,
+    /// Steps of the job that have been asked for.
+    asked: usize,
+}
+
+impl Recorded {
+    pub(crate) fn new(thread: RecordedThread) -> Recorded {
+        Recorded {
+            thread,
+            job: 0,
+            asked: 0,
         }
+    }
+}
+
+impl Body for Recorded {
+    fn begin(&mut self, job: u64, _: Option<Work>) {
+        (self.job, self.asked) = (job, 0);
+    }
+
+    fn next(&mut self, _: Instant, _: &mut Nudges) -> Step {
+        let act = Act::Complete;
+        let Some(steps) = self.thread.jobs.get(&self.job) else {
+            let work = self.thread.unknown;
+            return Step { work, act };
+        };
+        let step = steps.get(self.asked).copied();
+        self.asked += 1;
+        let (work, act) = step.map_or((None, act), |(work, act)| (Some(work), act));
+        Step { work, act }
     }
 }

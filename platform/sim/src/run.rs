@@ -7,7 +7,8 @@ use punctual_kern::{Plan, Policy, Shard, Sink};
 use punctual_model::{Class, CpuId, Instant, Ns, Span, Step, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
-use crate::cpu::{Cpu, Guests};
+use crate::body::Body;
+use crate::cpu::{Cpu, Threads};
 use crate::faults::Faults;
 use crate::groups::groups;
 use crate::recorded::Recording;
@@ -180,19 +181,37 @@ pub fn run<P: Policy, S: Sink>(
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
-    run_with_children(system, tables, inputs, Vec::new(), options, observer)
+    run_with(system, tables, inputs, Guests::default(), options, observer)
 }
 
-/// [`run`] a system with schedulers that decide on their own supply: `children` has their code, CPU
-/// by CPU. One without code never answers.
+/// Code that a program brings into a simulation.
+#[derive(Default)]
+pub struct Guests<'a> {
+    /// Of schedulers that decide on their own supply, CPU by CPU. One without code never answers.
+    pub children: Vec<Vec<ChildScheduler>>,
+    /// The bodies of these tasks, in place of the declared ones.
+    pub bodies: Vec<(TaskId, Box<dyn Body + 'a>)>,
+}
+
+impl fmt::Debug for Guests<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks: Vec<TaskId> = self.bodies.iter().map(|(task, _)| *task).collect();
+        f.debug_struct("Guests")
+            .field("children", &self.children)
+            .field("bodies", &tasks)
+            .finish()
+    }
+}
+
+/// [`run`] with code of a program: schedulers that decide on their own supply, and bodies.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_with_children<P: Policy, S: Sink>(
-    system: &System,
+pub fn run_with<'a, P: Policy, S: Sink>(
+    system: &'a System,
     tables: &Tables,
     inputs: Vec<CpuInput<P, S>>,
-    children: Vec<Vec<ChildScheduler>>,
+    guests: Guests<'a>,
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
@@ -203,14 +222,30 @@ pub fn run_with_children<P: Policy, S: Sink>(
     let plans = options.plans.iter().cloned();
     let mut plans = plans.chain(core::iter::repeat_with(Plan::default));
     let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
-    let guests = |cpu: &CpuTables| {
+    let Guests {
+        children,
+        mut bodies,
+    } = guests;
+    let links = links(system, &bodies);
+    let threads = |cpu: &CpuTables| {
         let plan = plans.next().unwrap_or_default();
-        Guests::declared(system, cpu, given, (plan, horizon))
+        Threads::declared(system, cpu, given, (plan, horizon), &mut bodies)
     };
     let grace = longest_deadline(system).max(later(options.plans.iter()));
     let limit = horizon.saturating_add(grace);
-    let cpus = build(tables, inputs, children, given, guests)?;
-    Ok(play(tables, cpus, (horizon, limit), observer))
+    let cpus = build(tables, inputs, children, given, threads)?;
+    let groups = groups(&tables.cpus, &links);
+    Ok(play(tables, cpus, groups, (horizon, limit), observer))
+}
+
+/// The CPUs of bodies that nudge each other, in pairs.
+fn links(system: &System, bodies: &[(TaskId, Box<dyn Body + '_>)]) -> Vec<(usize, usize)> {
+    let cpu = |task: TaskId| system.tasks.get(task.index()).map(|task| task.cpu.index());
+    let pairs = bodies.iter().flat_map(|(task, body)| {
+        let peers = body.peers().iter();
+        peers.filter_map(move |peer| Some((cpu(*task)?, cpu(*peer)?)))
+    });
+    pairs.collect()
 }
 
 /// Runs what was recorded, CPU by CPU, under the policies of `tables` and of `inputs`, which need
@@ -231,13 +266,14 @@ pub fn run_recorded<P: Policy, S: Sink>(
     let changed = later(recordings.iter().map(|recording| &recording.plan));
     let nothing = core::iter::repeat_with(Recording::default);
     let mut recordings = recordings.into_iter().chain(nothing);
-    let guests = |cpu: &CpuTables| Guests::recorded(cpu, recordings.next().unwrap_or_default());
+    let threads = |cpu: &CpuTables| Threads::recorded(cpu, recordings.next().unwrap_or_default());
     let classes = tables.cpus.iter().flat_map(|cpu| &cpu.threads);
     let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
     let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO).max(changed));
     let faults = Faults::default();
-    let cpus = build(tables, inputs, children, (&faults, 0), guests)?;
-    Ok(play(tables, cpus, (horizon, limit), observer))
+    let cpus = build(tables, inputs, children, (&faults, 0), threads)?;
+    let groups = groups(&tables.cpus, &[]);
+    Ok(play(tables, cpus, groups, (horizon, limit), observer))
 }
 
 fn build<'a, P: Policy, S: Sink>(
@@ -245,7 +281,7 @@ fn build<'a, P: Policy, S: Sink>(
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     given: (&Faults, u64),
-    mut guests: impl FnMut(&CpuTables) -> Guests<'a>,
+    mut threads: impl FnMut(&CpuTables) -> Threads<'a>,
 ) -> Result<Vec<Option<Cpu<'a, P, S>>>, SimError> {
     if tables.cpus.len() > MAX_CPUS {
         return Err(SimError::TooManyCpus(tables.cpus.len()));
@@ -258,7 +294,7 @@ fn build<'a, P: Policy, S: Sink>(
         .chain(core::iter::repeat_with(Vec::new));
     let all = inputs.into_iter().zip(&tables.cpus).zip(children);
     let cpu = |((input, tables), codes): ((CpuInput<P, S>, &CpuTables), Vec<ChildScheduler>)| {
-        Some(Cpu::new(guests(tables), tables, input, codes, given))
+        Some(Cpu::new(threads(tables), tables, input, codes, given))
     };
     Ok(all.map(cpu).collect())
 }
@@ -267,6 +303,7 @@ fn build<'a, P: Policy, S: Sink>(
 fn play<P: Policy, S: Sink>(
     tables: &Tables,
     mut cpus: Vec<Option<Cpu<'_, P, S>>>,
+    groups: Vec<Vec<usize>>,
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
@@ -275,7 +312,7 @@ fn play<P: Policy, S: Sink>(
     let together = if observer.needs_order() {
         vec![(0..tables.cpus.len()).collect()]
     } else {
-        groups(&tables.cpus)
+        groups
     };
     for group in together {
         let mut members: Vec<(usize, Cpu<'_, P, S>)> = group
@@ -367,6 +404,7 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             self.now = now;
             let completion = self.members[at].1.step(now);
             self.deliver_messages(at, now);
+            self.deliver_nudges(at, now);
             if let Some(completion) = completion {
                 observer.completed(completion);
             }
@@ -392,6 +430,15 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
         self.members.iter().all(|(_, cpu)| {
             !cpu.unsettled() && !cpu.has_arrivals() && !cpu.owes_timer_before(self.horizon)
         })
+    }
+
+    #[inline]
+    fn deliver_nudges(&mut self, from: usize, now: Instant) {
+        while let Some(task) = self.members[from].1.nudges.pop() {
+            for (_, cpu) in self.members.iter_mut() {
+                cpu.be_nudged(task, now);
+            }
+        }
     }
 
     fn deliver_messages(&mut self, from: usize, now: Instant) {

@@ -1,6 +1,7 @@
 //! The core, the policies and virtual time together.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod bodies;
 mod common;
 mod locks;
 mod own_time;

@@ -7,7 +7,7 @@ use punctual_model::{
     ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
-use punctual_sim::{CpuInput, Faults, Misconduct, Options, prepare, run_with_children};
+use punctual_sim::{CpuInput, Faults, Guests, Misconduct, Options, prepare, run_with};
 use punctual_tables::Tables;
 
 use crate::common::{Tape, periodic, system};
@@ -69,8 +69,11 @@ fn simulate_with(system: &System, faults: Faults, policy: Box<dyn Policy + Send>
         faults,
         plans: Vec::new(),
     };
-    let codes = vec![vec![child]];
-    let outcome = run_with_children(system, &tables, vec![input], codes, &options, &mut ());
+    let guests = Guests {
+        children: vec![vec![child]],
+        ..Guests::default()
+    };
+    let outcome = run_with(system, &tables, vec![input], guests, &options, &mut ());
     outcome.unwrap().cpus.remove(0).sink
 }
 

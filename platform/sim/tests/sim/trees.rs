@@ -10,7 +10,12 @@ use crate::common::{Tape, periodic, simulate, system};
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
-fn scheduler(name: &str, policy: PolicyKind<Ns>, supply: Supply, priority: u32) -> Scheduler {
+pub(crate) fn scheduler(
+    name: &str,
+    policy: PolicyKind<Ns>,
+    supply: Supply,
+    priority: u32,
+) -> Scheduler {
     Scheduler {
         name: name.into(),
         cpu: CpuId(0),

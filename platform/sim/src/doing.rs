@@ -1,0 +1,77 @@
+//! The doings of one thread: its body, and the step under way.
+
+use punctual_model::{Instant, Work};
+
+use crate::body::{Body, Nudges, Step};
+use crate::declared::Declared;
+use crate::recorded::Recorded;
+
+/// Where bodies come from.
+pub(crate) enum Kind<'a> {
+    Declared(Declared),
+    Recorded(Recorded),
+    /// A program's own.
+    Own(Box<dyn Body + 'a>),
+}
+
+/// A thread from the outside.
+pub(crate) struct Doing<'a> {
+    kind: Kind<'a>,
+    /// The job that has begun and not ended.
+    pub(crate) job: Option<u64>,
+    /// The step under way, with the work that is left of it.
+    pub(crate) step: Option<Step>,
+}
+
+impl<'a> Doing<'a> {
+    pub(crate) fn new(kind: Kind<'a>) -> Doing<'a> {
+        Doing {
+            kind,
+            job: None,
+            step: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn begin(&mut self, job: u64, budget: Option<Work>) {
+        match &mut self.kind {
+            Kind::Declared(body) => body.begin(job, budget),
+            Kind::Recorded(body) => body.begin(job, budget),
+            Kind::Own(body) => body.begin(job, budget),
+        }
+        self.job = Some(job);
+        self.step = None;
+    }
+
+    /// The next step, from now on under way.
+    #[inline]
+    pub(crate) fn ask(&mut self, now: Instant, nudges: &mut Nudges) -> &mut Step {
+        let step = match &mut self.kind {
+            Kind::Declared(body) => body.next(now, nudges),
+            Kind::Recorded(body) => body.next(now, nudges),
+            Kind::Own(body) => body.next(now, nudges),
+        };
+        self.step.insert(step)
+    }
+
+    /// The processor goes to another.
+    #[inline]
+    pub(crate) fn switched_out(&mut self, now: Instant) {
+        if let Kind::Own(body) = &mut self.kind
+            && let Some(step) = &self.step
+        {
+            body.switched_out(now, step.work);
+        }
+    }
+
+    /// The processor comes back in the middle of a job.
+    #[inline]
+    pub(crate) fn switched_in(&mut self, now: Instant) {
+        if let Kind::Own(body) = &mut self.kind
+            && self.step.is_some()
+            && body.switched_in(now)
+        {
+            self.step = None;
+        }
+    }
+}
