@@ -285,6 +285,8 @@ impl Judge<'_> {
         }
         let t = &mut self.threads[thread];
         t.awaits &= cause != Predecessors;
+        self.is_handed_lawfully(thread, cause);
+        let t = &mut self.threads[thread];
         if matches!(cause, EarlyWake | Predecessors) || !std::mem::take(&mut t.blocked) {
             return;
         }

@@ -1,6 +1,8 @@
 //! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
 
-use punctual_kern::{ChildPick, Event, FallbackCause, Grant, NodeId, Refusal, Request, WaitOrder};
+use punctual_kern::{
+    ChildPick, Event, FallbackCause, Grant, NodeId, Refusal, Request, WaitOrder, WakeCause,
+};
 use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Trust, Work};
 
 use crate::Rule;
@@ -63,6 +65,15 @@ impl Judge<'_> {
             && self.threads[thread].blocked
         {
             self.threads[thread].blocker = by;
+        }
+    }
+
+    /// A lock handed over wakes nobody whom a more trusted scheduler has blocked for itself.
+    pub(crate) fn is_handed_lawfully(&mut self, thread: usize, cause: WakeCause) {
+        if let (Event::HandOver { .. }, WakeCause::Wake) = (self.event, cause) {
+            let may = self.may_wake(self.care(self.threads[thread].home), thread);
+            let what = "is woken by a lock, though a more trusted scheduler has it wait";
+            self.must(may, Rule::PowerRespected, Entity::Thread(thread), what);
         }
     }
 
@@ -363,8 +374,11 @@ impl Judge<'_> {
                 t.blocker = heir;
             }
         }
-        for at in gone {
+        // A giver that ends with its slices forgets them; what has its place then owes nothing.
+        for &at in &gone {
             self.slice_ended(at);
+        }
+        for at in gone {
             if let Some(parent) = self.nodes[at].parent {
                 self.nodes[parent].queue.leave(Entity::Node(at));
             }

@@ -6,10 +6,11 @@
 
 use punctual_generate::Random;
 use punctual_model::{
-    Arrivals, Class, Cpu, CpuId, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId,
-    Server, ServerKind, Slot, Span, Supply, System, Task, Trust, Work,
+    Arrivals, Class, Cpu, CpuId, Fallback, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler,
+    SchedulerId, Server, ServerKind, Slot, Span, Supply, System, Task, Trust, Work,
 };
 
+use crate::manner::Manner;
 use crate::pair::Medium;
 
 /// Threads that are prepared for those who create some, by CPU.
@@ -32,6 +33,8 @@ pub(crate) enum Role {
     Ringer,
     /// Burns time and needs more than it said.
     Burner,
+    /// Changes the tree of its CPU.
+    Manager,
 }
 
 /// One round.
@@ -42,6 +45,11 @@ pub(crate) struct Scenario {
     pub(crate) roles: Vec<Role>,
     /// The media of the games for two of each CPU.
     pub(crate) games: Vec<Vec<Medium>>,
+    /// By scheduler: how its code behaves, if it decides on its own supply.
+    pub(crate) manners: Vec<Manner>,
+    /// Schedulers and slices that each CPU has room for beside those of the start; 0: its tree
+    /// stays as it is.
+    pub(crate) spare: Vec<u16>,
     /// Longest turn of background work among equals.
     pub(crate) turn_us: u64,
     /// In a few words.
@@ -62,6 +70,8 @@ pub(crate) fn draw(seed: u64, hosts: &[u32]) -> Scenario {
         system: System::default(),
         roles: Vec::new(),
         games: Vec::new(),
+        manners: Vec::new(),
+        spare: Vec::new(),
         turn_us,
         name: String::new(),
     };
@@ -85,10 +95,15 @@ fn add_cpu(scenario: &mut Scenario, random: &mut Random, cpu: CpuId, host: u32) 
     if !matches!(policy, PolicyKind::Tdm { .. }) {
         homes.push(None);
     }
-    for scheduler in below {
+    for mut scheduler in below {
+        let manner = manner(&mut scheduler, random);
+        scenario.manners.push(manner);
         homes.push(Some(SchedulerId(small(scenario.system.schedulers.len()))));
         scenario.system.schedulers.push(scheduler);
     }
+    let changes = random.happens(600);
+    let room = u16::try_from(random.within(1, 12)).unwrap_or(1);
+    scenario.spare.push(if changes { room } else { 0 });
     let mut cast = Cast {
         scenario,
         random,
@@ -96,7 +111,26 @@ fn add_cpu(scenario: &mut Scenario, random: &mut Random, cpu: CpuId, host: u32) 
         homes,
     };
     cast.all();
-    name
+    if changes { name + ", changing" } else { name }
+}
+
+/// The manner of a scheduler that decides on its own supply. One that goes wrong for good has a
+/// fallback.
+fn manner(scheduler: &mut Scheduler, random: &mut Random) -> Manner {
+    if scheduler.trust != Trust::OwnTime {
+        return Manner::Honest;
+    }
+    let manner = match random.happens(300) {
+        true => Manner::Honest,
+        false => *random.pick(&Manner::ALL).unwrap_or(&Manner::Honest),
+    };
+    if manner.ends() || random.happens(300) {
+        scheduler.fallback = Some(Fallback {
+            policy: leaf(random),
+            after: 1 + u32::try_from(random.below(4)).unwrap_or(0),
+        });
+    }
+    manner
 }
 
 /// A CPU's own policy and the schedulers below it, of which the first has number `first`.
@@ -160,7 +194,7 @@ fn shape(
 }
 
 /// A policy that orders threads.
-fn leaf(random: &mut Random) -> PolicyKind<Ns> {
+pub(crate) fn leaf(random: &mut Random) -> PolicyKind<Ns> {
     match random.below(6) {
         0 => PolicyKind::Fifo,
         1 => PolicyKind::RoundRobin {
@@ -213,6 +247,9 @@ struct Cast<'a> {
 impl Cast<'_> {
     fn all(&mut self) {
         self.add(Role::Conductor, Class::Aperiodic, 50);
+        if self.scenario.spare.last().is_some_and(|room| *room > 0) {
+            self.add(Role::Manager, Class::Aperiodic, 49);
+        }
         for _ in 0..self.random.within(2, 5) {
             let class = self.by_the_clock();
             let priority = self.priority();
@@ -291,7 +328,7 @@ impl Cast<'_> {
         task.priority = Priority::new(priority);
         // The conductor stands as high as possible: it has to come when all is over.
         task.scheduler = match role {
-            Role::Conductor => self.homes[0],
+            Role::Conductor | Role::Manager => self.homes[0],
             _ => self.homes[self.random.index(self.homes.len())],
         };
         if class.is_real_time() {
@@ -352,6 +389,10 @@ mod tests {
         for kind in ServerKind::ALL {
             assert!(text.contains(&format!("kind: {kind:?}")), "{kind:?}");
         }
+        for manner in Manner::ALL {
+            assert!(text.contains(&format!("{manner:?}")), "{manner:?}");
+        }
+        assert!(text.contains("Manager"));
         for medium in Medium::ALL {
             assert!(text.contains(&format!("{medium:?}")), "{medium:?}");
         }

@@ -44,6 +44,8 @@ pub(crate) struct Round {
     pub(crate) settled: AtomicU64,
     pub(crate) operations: AtomicU64,
     pub(crate) caught: AtomicU64,
+    /// Requests about the tree that were done, and those that were refused.
+    pub(crate) changes: [AtomicU64; 2],
     given_up: AtomicBool,
 }
 
@@ -62,6 +64,7 @@ impl Round {
             settled: AtomicU64::new(0),
             operations: AtomicU64::new(0),
             caught: AtomicU64::new(0),
+            changes: Default::default(),
             given_up: AtomicBool::new(false),
         }
     }
@@ -157,6 +160,8 @@ pub(crate) struct Field {
     /// Threads with one body that have not left, and jobs under way.
     pub(crate) inside: AtomicU64,
     pub(crate) pairs: Vec<Pair>,
+    /// By thread of the start: how many steps it has taken.
+    pub(crate) steps: Vec<AtomicU64>,
     /// The CPU's own scheduler has time for the threads that are created while it runs.
     may_create: bool,
     /// Bytes through the kernel; `None`: a call that waits would stop the CPU.
@@ -183,7 +188,7 @@ impl Field {
     pub(crate) fn new(
         round: &'static Round,
         cpu: usize,
-        games: &[Medium],
+        (games, threads): (&[Medium], usize),
         may_create: bool,
     ) -> Field {
         Field {
@@ -191,6 +196,7 @@ impl Field {
             cpu,
             inside: AtomicU64::new(0),
             pairs: games.iter().map(|&medium| Pair::new(medium)).collect(),
+            steps: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             may_create,
             pipe: has_rings().then(std::io::pipe).and_then(Result::ok),
             piped: Default::default(),
@@ -231,6 +237,17 @@ impl Field {
 
     pub(crate) fn step(&self) {
         self.round.operations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Steps of a thread of the start.
+    pub(crate) fn steps(&self, thread: usize) -> u64 {
+        let steps = self.steps.get(thread);
+        steps.map_or(0, |steps| steps.load(Ordering::SeqCst))
+    }
+
+    /// The core has answered a request about the tree.
+    pub(crate) fn asked(&self, done: bool) {
+        let _ = self.round.changes[usize::from(!done)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// One random operation; what may wait, waits for a short while. Whoever gives up has changed

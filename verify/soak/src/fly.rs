@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_child::ChildScheduler;
 use punctual_generate::Random;
-use punctual_kern::NodeId;
+use punctual_kern::{NodeId, Policy, TraceEvent};
 use punctual_linux::{
     Body, ChildInput, CpuOutcome, JobInfo, Mode, RunOptions, ThreadInput, clock_rate, job,
 };
@@ -15,12 +15,15 @@ use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::sync::Notify;
 use punctual_thread::thread;
-use punctual_trace::{Header, Log, Recorder};
+use punctual_trace::{Header, Log, Record, Recorder};
 use serde::{Deserialize, Serialize};
 
 use crate::Cli;
+use crate::book::{Book, Entry, Kept};
 use crate::draw::{POOL, Role, Scenario, draw};
 use crate::field::{Field, Round, compute};
+use crate::manage::Manager;
+use crate::manner::Child;
 
 /// What one CPU may record: a bit more than a second of preemptions every 20 us.
 const RECORDER_BYTES: usize = 96 << 20;
@@ -30,6 +33,9 @@ const MOST_SLEEPS: u32 = 40_000;
 const SLEEP: Span<Ns> = Span::from_us(500);
 /// Longest time after its end that a round may take to settle, in nanoseconds.
 const LONGEST_END_NS: u64 = 60_000_000_000;
+
+/// The names of schedulers that decide on their own supply begin so.
+const CHILD: &str = "child ";
 
 /// What came out of a round.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +52,11 @@ pub(crate) struct Report {
     pub(crate) nested: u64,
     pub(crate) operations: u64,
     pub(crate) caught: u64,
+    /// Requests about a tree that were done, and those that were refused.
+    pub(crate) changes: u64,
+    pub(crate) refused: u64,
+    /// Children that fell back to another policy.
+    pub(crate) fell_back: u64,
     /// Events, changes and decisions that were the same when they were fed through the core again.
     pub(crate) replayed: u64,
     /// Entries from here on were not recorded, so not checked.
@@ -76,6 +87,10 @@ pub(crate) fn fly(cli: &Cli, hosts: &[u32]) -> Report {
 
 fn judge(log: &Log, report: &mut Report) {
     report.cut = log.is_cut();
+    let records = log.cpus.iter().flat_map(|cpu| cpu.records.iter());
+    let fell =
+        |(_, record): &(_, Record)| matches!(record, Record::Trace(TraceEvent::FellBack { .. }));
+    report.fell_back = records.filter(fell).count() as u64;
     let found = punctual_rules::check(log);
     report
         .violations
@@ -108,6 +123,7 @@ fn tables(scenario: &Scenario, ms: u64) -> Tables {
         // Slots name schedulers by numbers that follow those of the threads.
         let schedulers = cpu.capacity.entity_of(0);
         cpu.capacity.threads += POOL;
+        cpu.capacity.nodes += scenario.spare[cpu.cpu.index()];
         let moved = cpu.capacity.entity_of(0) - schedulers;
         for slot in cpu
             .slots
@@ -157,9 +173,15 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
             .push(format!("it did not settle: {:?}", outcome.ending));
     }
     report.operations = round.operations.load(Ordering::SeqCst);
+    report.changes = round.changes[0].load(Ordering::SeqCst);
+    report.refused = round.changes[1].load(Ordering::SeqCst);
     report.caught = round.caught.load(Ordering::SeqCst);
     report.violations.extend(round.notes());
-    for panic in &outcome.panics {
+    // Some children are meant to.
+    let meant = |panic: &&punctual_linux::Panic| {
+        panic.name.starts_with(CHILD) && panic.message == crate::manner::LAST_WORDS
+    };
+    for panic in outcome.panics.iter().filter(|panic| !meant(panic)) {
         report
             .violations
             .push(format!("{} panicked: {}", panic.name, panic.message));
@@ -211,8 +233,10 @@ fn cpu_input(
     let of_cpu = &tables.cpus[cpu];
     // Where time is divided, only those with slots have any.
     let may_create = !matches!(of_cpu.policy, PolicyKind::Tdm { .. });
-    let field = Field::new(round, cpu, &scenario.games[cpu], may_create);
+    let threads = of_cpu.threads.len();
+    let field = Field::new(round, cpu, (&scenario.games[cpu], threads), may_create);
     let field: &'static Field = Box::leak(Box::new(field));
+    let mut manager = Some(manager(scenario, of_cpu));
     let mut threads = Vec::new();
     for (index, (task, _)) in (0_u32..).zip(&of_cpu.threads) {
         let role = scenario.roles[task.index()];
@@ -224,7 +248,10 @@ fn cpu_input(
         threads.push(ThreadInput {
             id: ThreadId::new(index, 0),
             name: system.tasks[task.index()].name.clone(),
-            body: body(role, one_body, field, dice, Arc::clone(stop)),
+            body: match role {
+                Role::Manager => managing(manager.take(), field, dice),
+                _ => body((role, index), one_body, field, dice, Arc::clone(stop)),
+            },
         });
     }
     Ok(LinuxInput {
@@ -235,23 +262,87 @@ fn cpu_input(
             .map_err(|error| format!("no valid tables: {error:?}"))?,
         sink: Recorder::with_capacity(RECORDER_BYTES).map_err(|error| error.to_string())?,
         threads,
-        children: children(of_cpu),
+        children: children(scenario, of_cpu, seed),
         resources: Vec::new(),
         arrivals: arrivals(scenario, tables, of_cpu.cpu, round.end),
         plan: punctual_kern::Plan::default(),
     })
 }
 
-/// The schedulers that decide on their own supply.
-fn children(cpu: &CpuTables) -> Vec<ChildInput> {
+/// The manager of a CPU, with all that there is at the start but itself and the conductor.
+fn manager(scenario: &Scenario, cpu: &CpuTables) -> Manager {
+    let entry = |place: u16, parent: u16| Entry {
+        id: NodeId::new(place, 0),
+        parent: NodeId::new(parent, 0),
+        receiver: None,
+        quota: false,
+        decides: false,
+        divides: false,
+        stays: true,
+    };
+    let root = Entry {
+        divides: matches!(cpu.policy, PolicyKind::Tdm { .. }),
+        ..entry(0, 0)
+    };
+    let below = (1..).zip(&cpu.nodes).map(|(place, row)| Entry {
+        decides: row.terms.trust == Trust::OwnTime,
+        ..entry(place, row.parent)
+    });
+    let threads = (0..).zip(cpu.threads.iter().zip(&cpu.homes));
+    let threads = threads.filter(|(_, ((task, _), _))| {
+        let role = scenario.roles[task.index()];
+        !matches!(role, Role::Conductor | Role::Manager)
+    });
+    let kept = threads.map(|(index, (_, home))| Kept {
+        id: ThreadId::new(index, 0),
+        care: NodeId::new(*home, 0),
+        on: None,
+        held: None,
+        perhaps: false,
+    });
+    Manager {
+        book: Book {
+            nodes: [root].into_iter().chain(below).collect(),
+            threads: kept.collect(),
+            room: usize::from(cpu.capacity.nodes) + 1,
+        },
+        entities: cpu.capacity.entities(),
+    }
+}
+
+/// The body of a manager.
+fn managing(manager: Option<Manager>, field: &'static Field, mut dice: Random) -> Body {
+    let mut manager = manager;
+    Box::new(move |_| {
+        let _inside = Inside(field);
+        if let Some(manager) = manager.take() {
+            manager.work(field, &mut dice);
+        }
+    })
+}
+
+/// The schedulers that decide on their own supply, each in its manner.
+fn children(scenario: &Scenario, cpu: &CpuTables, seed: u64) -> Vec<ChildInput> {
     let nodes = (1_u16..).zip(&cpu.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let code = |(place, node): (u16, &punctual_tables::NodeRow)| {
-        let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]);
+        let scheduler = node.scheduler.index();
+        let mut dice = Random::at(seed, &[4, scheduler as u64]);
+        let policy: Box<dyn Policy + Send> = Box::new(Child {
+            order: AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]),
+            manner: scenario.manners[scheduler],
+            left: u32::try_from(dice.below(2_000)).unwrap_or(0),
+            pause: Span::from_ticks(
+                clock_rate()
+                    .frequency
+                    .ticks_up(dice.within(20, 500) * 1_000),
+            ),
+            dice,
+        });
         let id = NodeId::new(place, 0);
         ChildInput {
-            name: format!("child {place}"),
-            code: ChildScheduler::new(id, cpu.capacity.threads, Box::new(policy)),
+            name: format!("{CHILD}{place}"),
+            code: ChildScheduler::new(id, cpu.capacity.threads, policy),
         }
     };
     own_time.map(code).collect()
@@ -294,8 +385,7 @@ struct Executions {
 }
 
 impl Executions {
-    fn new() -> Executions {
-        let there = Box::leak(Box::new(AtomicU64::new(0)));
+    fn new(there: &'static AtomicU64) -> Executions {
         Executions { here: 0, there }
     }
 
@@ -309,7 +399,7 @@ impl Executions {
 }
 
 fn body(
-    role: Role,
+    (role, index): (Role, u32),
     one_body: bool,
     field: &'static Field,
     mut dice: Random,
@@ -319,7 +409,7 @@ fn body(
         return Box::new(move |_: &JobInfo| conduct(field, &stop));
     }
     let mut jobs = 0;
-    let mut executions = Executions::new();
+    let mut executions = Executions::new(&field.steps[index as usize]);
     Box::new(move |info: &JobInfo| {
         if !one_body {
             field.inside.fetch_add(1, Ordering::SeqCst);

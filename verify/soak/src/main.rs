@@ -3,10 +3,13 @@
 //! Each round is a process of its own, watched and disturbed by this one, and follows from a seed.
 #![forbid(unsafe_code)]
 
+mod book;
 mod chaos;
 mod draw;
 mod field;
 mod fly;
+mod manage;
+mod manner;
 mod pair;
 mod supervise;
 

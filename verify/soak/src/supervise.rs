@@ -189,6 +189,9 @@ impl Totals {
         sum.nested += report.nested;
         sum.operations += report.operations;
         sum.caught += report.caught;
+        sum.changes += report.changes;
+        sum.refused += report.refused;
+        sum.fell_back += report.fell_back;
         sum.replayed += report.replayed;
     }
 
@@ -200,7 +203,7 @@ impl Totals {
         format!(
             "soak: {} rounds in {minutes:.1} min ({} real-time, {} cut), {} preemptions \
              ({rate:.0} a minute), {} entries, {} switches, {} operations, {} hand-overs, {} \
-             deferrals (longest {} ns), {} nested signals, {} signals and {} stops from outside, \
+             changes of trees and {} refused, {} children fell back, {} deferrals (longest {} ns), {} nested signals, {} signals and {} stops from outside, \
              {} ms missing, {} records replayed; {} violations",
             self.rounds,
             self.real_time,
@@ -210,6 +213,9 @@ impl Totals {
             sum.switches,
             sum.operations,
             sum.caught,
+            sum.changes,
+            sum.refused,
+            sum.fell_back,
             sum.deferrals,
             sum.deferred_max_ns,
             sum.nested,

@@ -307,8 +307,12 @@ impl<P: Policy> Shard<P> {
         (from, to, key): (ThreadId, ThreadId, u32),
         sink: &mut S,
     ) {
+        // The lock is its own also while a more trusted scheduler has it wait.
+        let goes_on = self.tree.permit_wake(to).is_ok();
         let (from, to) = (from.index(), to.index());
-        self.wake(now, to, sink);
+        if goes_on {
+            self.wake(now, to, sink);
+        }
         // Unless nobody waits for it any more.
         if let Some(lock) = self.locks.contended(from, key) {
             if self.threads[to].request.is_none() {

@@ -281,6 +281,33 @@ fn nobody_less_trusted_ends_an_exclusive_block() {
 }
 
 #[test]
+fn a_lock_that_is_handed_over_does_not_end_an_exclusive_block() {
+    let mut grove = line();
+    let _ = grove.at(0, Event::Tick);
+    let waits = Event::BlockOn {
+        holder: id(1),
+        key: 9,
+        until: None,
+    };
+    assert_eq!(grove.at(0, waits).refused, None);
+    let block = Request::Block {
+        thread: id(2),
+        exclusive: true,
+        until: None,
+    };
+    assert_eq!(ask(&mut grove, node(1), block), Ok(()));
+    let hand = Event::HandOver {
+        key: 9,
+        from: id(1),
+        to: id(2),
+    };
+    assert_eq!(grove.at(1, hand).refused, None);
+    assert_eq!(grove.shard.state(id(2)), State::Blocked, "it has the lock");
+    assert_eq!(ask(&mut grove, node(1), Request::Wake(id(2))), Ok(()));
+    assert_eq!(grove.shard.state(id(2)), State::Running);
+}
+
+#[test]
 fn the_block_of_a_demoted_scheduler_is_its_parents() {
     let mut grove = line();
     let _ = grove.at(0, Event::Tick);

@@ -47,15 +47,9 @@ fn system() -> System {
     }
 }
 
-/// `a` delegates 300 in 1,000 to `b`, which binds its task; then `a` takes it back.
-fn history() -> Log {
-    let system = system();
-    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
-    tables.cpus[0].capacity.nodes += 1;
-    let mut shard = tables.cpus[0].build(AnyPolicy::new).expect("tables");
-    let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
-    let node = |place| NodeId::new(place, 0);
-    let slice = NodeTerms {
+/// 300 in 1,000 for `b`.
+fn slice() -> NodeTerms {
+    NodeTerms {
         supply: Grant::Server(Server {
             kind: ServerKind::Deferrable,
             budget: Work::from_ticks(300),
@@ -63,20 +57,34 @@ fn history() -> Log {
         }),
         priority: Priority::new(7),
         order: 9,
-        receiver: Some(node(2)),
+        receiver: Some(NodeId::new(2, 0)),
         ..NodeTerms::ROOT
-    };
+    }
+}
+
+/// `a` delegates 300 in 1,000 to `b`, which binds its task; then `a` takes it back.
+fn history() -> Log {
+    let node = |place| NodeId::new(place, 0);
     let bind = Request::Grant {
         thread: ThreadId::new(1, 0),
         to: node(3),
     };
-    let asked = [
-        (0, node(1), Request::Promote(slice)),
+    history_of(&[
+        (0, node(1), Request::Promote(slice())),
         (0, node(2), bind),
         (2, node(1), Request::Demote(node(3))),
-    ];
+    ])
+}
+
+/// What comes of these requests, each of which is lawful.
+fn history_of(asked: &[(u64, NodeId, Request)]) -> Log {
+    let system = system();
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    tables.cpus[0].capacity.nodes += 1;
+    let mut shard = tables.cpus[0].build(AnyPolicy::new).expect("tables");
+    let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
     let mut end = Instant::ZERO;
-    for (at, by, request) in asked {
+    for &(at, by, request) in asked {
         end = Instant::from_ticks(at);
         let entry = RecordedEntry::at(end, Event::Manage { by, request });
         let decision = shard.handle_entry(&entry.as_entry(), &mut recorder);
@@ -99,6 +107,22 @@ fn broken(change: impl Fn(&mut Record)) -> Rule {
 #[test]
 fn slices_are_delegated_bound_and_taken_back_within_the_rules() {
     assert_eq!(check(&history()), []);
+}
+
+#[test]
+fn a_scheduler_in_the_place_of_a_giver_owes_nothing_for_it() {
+    let shared = NodeTerms {
+        priority: Priority::new(3),
+        order: 10,
+        ..NodeTerms::ROOT
+    };
+    let log = history_of(&[
+        (0, NodeId::new(1, 0), Request::Promote(slice())),
+        (1, NodeId::ROOT, Request::Demote(NodeId::new(1, 0))),
+        (2, NodeId::ROOT, Request::Promote(shared)),
+        (3, NodeId::new(1, 1), Request::Promote(shared)),
+    ]);
+    assert_eq!(check(&log), []);
 }
 
 #[test]
