@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod dataflow;
 mod direct;
 mod edge;
 mod figure;
@@ -129,6 +130,7 @@ fn all() -> Vec<Bench> {
         slots::benches(),
         io::benches(),
         edge::benches(),
+        dataflow::benches(),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -7,7 +7,8 @@
 //!
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
-//! [`signals`]. Timers: [`timers`]. Classes: [`flips`]. Control groups: [`groups`]. A whole set of
+//! [`signals`]. Timers: [`timers`]. Queues of streams: [`queues`]. Classes: [`flips`]. Control
+//! groups: [`groups`]. A whole set of
 //! periodic threads: [`periodic`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
@@ -18,6 +19,7 @@ pub mod groups;
 pub mod kernel;
 pub mod locks;
 pub mod periodic;
+pub mod queues;
 pub mod reads;
 pub mod signals;
 pub mod slots;

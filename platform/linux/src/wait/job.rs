@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use punctual_kern::Event;
-use punctual_model::Instant;
+use punctual_model::{Instant, Work};
 
 use crate::entry::request::{end_if_asked, give_way, is_to_end, request, resting};
 use crate::record::body::describe;
@@ -281,6 +281,21 @@ struct Looks<'a>(&'a Light);
 impl Drop for Looks<'_> {
     fn drop(&mut self) {
         self.0.looked.store(0, Ordering::Relaxed);
+    }
+}
+
+/// This moment in ticks since the start of the run, and the work that the calling light thread has
+/// executed, less what is known to have been nobody's; `None` outside of a run. One reading of the
+/// clock, no entry of the scheduler.
+#[inline]
+pub fn executed() -> Option<(Instant, Work)> {
+    let light = current_light()?;
+    loop {
+        // SAFETY: the host outlives its threads.
+        let now = unsafe { (*light.host()).clock().now() };
+        if let Some(executed) = executed_at(light, now) {
+            return Some((now, Work::from_ticks(executed)));
+        }
     }
 }
 

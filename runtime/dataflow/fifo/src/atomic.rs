@@ -36,10 +36,12 @@ impl Bytes {
         Ok(Bytes { chunks, len })
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
+    #[inline]
     fn at(&self, from: usize, len: usize) -> *mut u8 {
         assert!(len <= self.len && from <= self.len - len, "in the FIFO");
         // The cells let whoever shares them write.
@@ -49,6 +51,7 @@ impl Bytes {
 
     /// # Safety
     /// Nobody writes these bytes while the slice lives.
+    #[inline]
     pub(crate) unsafe fn read(&self, from: usize, len: usize) -> &[u8] {
         // SAFETY: `at` has checked that they are inside; all are initialised; the caller vouches.
         unsafe { core::slice::from_raw_parts(self.at(from, len), len) }
@@ -56,6 +59,7 @@ impl Bytes {
 
     /// # Safety
     /// Nobody else reads or writes these bytes while the slice lives.
+    #[inline]
     #[expect(
         clippy::mut_from_ref,
         reason = "the caller vouches that nobody else is there"

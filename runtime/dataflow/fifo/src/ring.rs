@@ -101,6 +101,7 @@ impl CopyEngine {
     ///
     /// # Panics
     /// Where the lengths differ.
+    #[inline]
     pub fn copy(&mut self, from: &[u8], to: &mut [u8]) {
         to.copy_from_slice(from);
         self.copies += 1;
@@ -152,11 +153,13 @@ pub fn fifo(shape: Shape) -> Result<(Writer, Reader), FifoError> {
 
 impl Shared {
     /// The bytes of so many tokens; those of a claim fit.
+    #[inline]
     fn bytes_of(&self, tokens: u32) -> usize {
         tokens as usize * self.token_size
     }
 
     /// The place so many tokens behind another.
+    #[inline]
     fn behind(&self, place: u32, tokens: u32) -> u32 {
         let room = self.capacity - place;
         if tokens < room {
@@ -167,12 +170,14 @@ impl Shared {
     }
 
     /// How many of these tokens stand before the end of the storage.
+    #[inline]
     fn before_end(&self, place: u32, tokens: u32) -> u32 {
         tokens.min(self.capacity - place)
     }
 
     /// # Safety
     /// The tokens from `place` on, as many as `to` takes, are the caller's.
+    #[inline]
     unsafe fn copy_out(&self, place: u32, tokens: u32, to: &mut [u8], engine: &mut CopyEngine) {
         let first = self.bytes_of(self.before_end(place, tokens));
         let (head, tail) = to.split_at_mut(first);
@@ -189,6 +194,7 @@ impl Shared {
 
     /// # Safety
     /// The places from `place` on, as many as `from` fills, are the caller's.
+    #[inline]
     unsafe fn copy_in(&self, place: u32, tokens: u32, from: &[u8], engine: &mut CopyEngine) {
         let first = self.bytes_of(self.before_end(place, tokens));
         let (head, tail) = from.split_at(first);
@@ -226,6 +232,7 @@ impl Writer {
         self.seen()
     }
 
+    #[inline]
     fn seen(&self) -> u32 {
         self.shared.capacity - self.written.wrapping_sub(self.read.get())
     }
@@ -257,6 +264,7 @@ impl Writer {
     }
 
     /// Whether what is claimed is not in the storage itself.
+    #[inline]
     fn is_copied(&self) -> bool {
         self.is_remote || self.shared.before_end(self.place, self.claimed) < self.claimed
     }
@@ -284,6 +292,7 @@ impl Writer {
         }
     }
 
+    #[inline]
     fn hand_on(&mut self, tokens: u32) {
         self.place = self.shared.behind(self.place, tokens);
         self.written = self.written.wrapping_add(tokens);
@@ -293,6 +302,7 @@ impl Writer {
 
     /// Copies tokens from a buffer into the FIFO, all or none; `false`: there is no space yet, or
     /// there never is so much, or the buffer has no whole number of tokens. O(bytes).
+    #[inline]
     pub fn write(&mut self, from: &[u8], engine: &mut CopyEngine) -> bool {
         let Some(tokens) = self.shared.tokens_in(from.len()) else {
             return false;
@@ -314,6 +324,7 @@ impl Writer {
 
 impl Shared {
     /// How many tokens a buffer has, if it is a whole number of at most the capacity.
+    #[inline]
     fn tokens_in(&self, bytes: usize) -> Option<u32> {
         let whole = self.token_size > 0 && bytes.is_multiple_of(self.token_size);
         let tokens = whole.then(|| bytes / self.token_size)?;
@@ -346,6 +357,7 @@ impl Reader {
         self.seen()
     }
 
+    #[inline]
     fn seen(&self) -> u32 {
         self.written.get().wrapping_sub(self.read)
     }
@@ -375,6 +387,7 @@ impl Reader {
         }
     }
 
+    #[inline]
     fn is_copied(&self) -> bool {
         self.is_remote || self.shared.before_end(self.place, self.claimed) < self.claimed
     }
@@ -402,6 +415,7 @@ impl Reader {
         self.give_back(tokens);
     }
 
+    #[inline]
     fn give_back(&mut self, tokens: u32) {
         self.place = self.shared.behind(self.place, tokens);
         self.read = self.read.wrapping_add(tokens);
@@ -411,6 +425,7 @@ impl Reader {
 
     /// Moves tokens into a buffer, as many as it takes, or none; `false`: they are not there yet,
     /// or never are, or the buffer takes no whole number of tokens. O(bytes).
+    #[inline]
     pub fn read(&mut self, into: &mut [u8], engine: &mut CopyEngine) -> bool {
         let Some(tokens) = self.shared.tokens_in(into.len()) else {
             return false;

@@ -1,0 +1,172 @@
+//! Actors as functions: their input and output, and the rule of the next firing
+
+use punctual_firing::{Engine, Rule, TaskScheduler};
+
+use crate::ends::Ends;
+
+/// One execution of an actor: its input is there and its output has space.
+#[derive(Debug)]
+pub struct Firing<'a> {
+    /// The tokens that it consumes.
+    pub inputs: Inputs<'a>,
+    /// The tokens that it produces.
+    pub outputs: Outputs<'a>,
+    /// Firings of the actor before this one.
+    pub number: u64,
+    /// The phase of its rates.
+    pub phase: usize,
+}
+
+/// Claimed tokens, by the order of FIFOs in the graph among those that the actor reads.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) readers: &'a [Option<punctual_fifo::Reader>],
+}
+
+impl Inputs<'_> {
+    /// How many FIFOs the actor reads.
+    pub fn count(&self) -> usize {
+        self.rule.inputs().len()
+    }
+
+    /// The bytes of all tokens of this firing from one FIFO, in one piece; empty where the actor
+    /// has no such input. O(1).
+    #[inline]
+    pub fn tokens(&self, input: usize) -> &[u8] {
+        let port = self.rule.inputs().get(input);
+        let reader = port.and_then(|port| self.readers.get(port.fifo)?.as_ref());
+        reader.map_or(&[], |reader| reader.claimed())
+    }
+}
+
+/// Claimed places, by the order of FIFOs in the graph among those that the actor writes.
+#[derive(Debug)]
+pub struct Outputs<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) writers: &'a mut [Option<punctual_fifo::Writer>],
+}
+
+impl Outputs<'_> {
+    /// How many FIFOs the actor writes.
+    pub fn count(&self) -> usize {
+        self.rule.outputs().len()
+    }
+
+    /// The bytes of all tokens of this firing for one FIFO, in one piece, with old content; empty
+    /// where the actor has no such output. O(1).
+    #[inline]
+    pub fn tokens(&mut self, output: usize) -> &mut [u8] {
+        let port = self.rule.outputs().get(output);
+        let writer = port.and_then(|port| self.writers.get_mut(port.fifo)?.as_mut());
+        writer.map_or(&mut [], |writer| writer.claimed())
+    }
+}
+
+/// The firing rule of an actor's next firing, which its update may change: rates that depend on
+/// data. No analysis knows such rates.
+pub struct NextRule<'a> {
+    engine: &'a mut dyn SetRate,
+    place: usize,
+}
+
+impl core::fmt::Debug for NextRule<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("NextRule").finish_non_exhaustive()
+    }
+}
+
+impl NextRule<'_> {
+    /// So many tokens from an input. `false`: there is no such input. O(FIFOs of the actor).
+    pub fn consume(&mut self, input: usize, tokens: u32) -> bool {
+        let inputs = self.engine.ports(self.place).0;
+        input < inputs && self.engine.set(self.place, input, tokens)
+    }
+
+    /// So many tokens for an output. `false`: there is no such output. O(FIFOs of the actor).
+    pub fn produce(&mut self, output: usize, tokens: u32) -> bool {
+        let (inputs, outputs) = self.engine.ports(self.place);
+        output < outputs && self.engine.set(self.place, inputs + output, tokens)
+    }
+}
+
+/// The engine, whatever its scheduler.
+trait SetRate {
+    fn ports(&self, place: usize) -> (usize, usize);
+    fn set(&mut self, place: usize, port: usize, rate: u32) -> bool;
+}
+
+impl<S: TaskScheduler> SetRate for Engine<S> {
+    fn ports(&self, place: usize) -> (usize, usize) {
+        let rule = self.rule(place);
+        rule.map_or((0, 0), |rule| (rule.inputs().len(), rule.outputs().len()))
+    }
+
+    fn set(&mut self, place: usize, port: usize, rate: u32) -> bool {
+        self.set_rate(place, port, rate)
+    }
+}
+
+/// The work of an actor, and the update of its rule.
+pub(crate) trait Duty: Send {
+    fn fire(&mut self, firing: &mut Firing<'_>);
+
+    /// Whether its rates may depend on data.
+    fn is_variable(&self) -> bool {
+        false
+    }
+
+    fn update(&mut self, rule: &mut NextRule<'_>) {
+        let _ = rule;
+    }
+}
+
+pub(crate) struct Function(pub(crate) fn(&mut Firing<'_>));
+
+impl Duty for Function {
+    fn fire(&mut self, firing: &mut Firing<'_>) {
+        (self.0)(firing);
+    }
+}
+
+/// Functions with the parameter of the firing rule.
+pub(crate) struct With<P> {
+    pub(crate) fire: fn(&mut Firing<'_>, &mut P),
+    pub(crate) update: fn(&mut P, &mut NextRule<'_>),
+    pub(crate) parameter: P,
+}
+
+impl<P: Send> Duty for With<P> {
+    fn fire(&mut self, firing: &mut Firing<'_>) {
+        (self.fire)(firing, &mut self.parameter);
+    }
+
+    fn is_variable(&self) -> bool {
+        true
+    }
+
+    fn update(&mut self, rule: &mut NextRule<'_>) {
+        (self.update)(&mut self.parameter, rule);
+    }
+}
+
+/// The firing of the actor with this place, whose claims stand.
+pub(crate) fn firing<'a, S: TaskScheduler>(
+    engine: &'a Engine<S>,
+    place: usize,
+    ends: &'a mut Ends,
+) -> Option<Firing<'a>> {
+    let rule = engine.rule(place)?;
+    let (readers, writers) = ends.split();
+    Some(Firing {
+        inputs: Inputs { rule, readers },
+        outputs: Outputs { rule, writers },
+        number: engine.firings(place)?,
+        phase: rule.phase(),
+    })
+}
+
+/// Lets an actor change its next rule.
+pub(crate) fn update<S: TaskScheduler>(engine: &mut Engine<S>, place: usize, duty: &mut dyn Duty) {
+    duty.update(&mut NextRule { engine, place });
+}

@@ -1,0 +1,294 @@
+//! From a graph and functions to the tiles that execute it
+
+use std::fmt;
+use std::sync::Arc;
+
+use punctual_dataflow::{Rates, firings_per_iteration};
+use punctual_fifo::{CopyEngine, FifoError, Shape, Writer, fifo};
+use punctual_firing::{Engine, RoundRobin, StaticOrder, TaskScheduler, When};
+use punctual_model::{ActorId, Fifo, Graph, Place, Tile as TileId, WorkSource};
+
+use crate::actor::{Duty, Firing, Function, NextRule, With};
+use crate::book::{ActorBook, Notes, TileBook};
+use crate::burn::Burn;
+use crate::ends::Ends;
+use crate::meter::Meter;
+use crate::tile::{AnyScheduler, Tile};
+
+/// Transitions that a tile keeps where nobody says how many.
+const TRANSITIONS: usize = 1 << 16;
+
+/// Why an application could not be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GraphError {
+    /// The graph has no actor with this name, or no FIFO.
+    NoSuch(String),
+    /// None of its actors is on this tile.
+    NoTile(TileId),
+    /// The FIFO could not be made.
+    Fifo(String, FifoError),
+    /// The first tokens of a FIFO are not as many bytes as the graph says.
+    Initial(String),
+    /// The rates contradict each other, or an iteration has too many firings: see `check`.
+    Rates(String),
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GraphError::NoSuch(name) => write!(f, "the graph has no `{name}`"),
+            GraphError::NoTile(tile) => write!(f, "the graph has no actor on {tile:?}"),
+            GraphError::Fifo(name, error) => write!(f, "the FIFO `{name}`: {error}"),
+            GraphError::Initial(name) => {
+                write!(
+                    f,
+                    "the first tokens of the FIFO `{name}` have another length"
+                )
+            }
+            GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}
+
+/// A graph with the functions of its actors. Actors without one burn their work.
+pub struct Application {
+    graph: Graph,
+    /// Firings of each actor in an iteration.
+    firings: Vec<u64>,
+    duties: Vec<Option<Box<dyn Duty>>>,
+    initial: Vec<Vec<u8>>,
+    schedulers: Vec<(TileId, AnyScheduler)>,
+    transitions: usize,
+}
+
+impl fmt::Debug for Application {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Application")
+            .field("graph", &self.graph.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Application {
+    /// An application whose actors have no functions yet, and whose first tokens are zeros.
+    ///
+    /// # Errors
+    /// [`GraphError::Rates`].
+    pub fn new(graph: &Graph) -> Result<Application, GraphError> {
+        let Ok(Rates::Consistent(firings)) = firings_per_iteration(graph) else {
+            return Err(GraphError::Rates(graph.name.clone()));
+        };
+        let bytes = |fifo: &Fifo| vec![0; fifo.initial as usize * fifo.token_size as usize];
+        Ok(Application {
+            graph: graph.clone(),
+            firings,
+            duties: graph.actors.iter().map(|_| None).collect(),
+            initial: graph.fifos.iter().map(bytes).collect(),
+            schedulers: Vec::new(),
+            transitions: TRANSITIONS,
+        })
+    }
+
+    fn place(&self, actor: &str) -> Result<usize, GraphError> {
+        let id = self.graph.actor_named(actor);
+        id.map(ActorId::index)
+            .ok_or_else(|| GraphError::NoSuch(actor.to_owned()))
+    }
+
+    /// The function of an actor, which has no value of its own.
+    ///
+    /// # Errors
+    /// [`GraphError::NoSuch`].
+    pub fn actor(
+        &mut self,
+        name: &str,
+        function: fn(&mut Firing<'_>),
+    ) -> Result<&mut Application, GraphError> {
+        let place = self.place(name)?;
+        self.duties[place] = Some(Box::new(Function(function)));
+        Ok(self)
+    }
+
+    /// The function of an actor, the update of its firing rule, and their parameter: it is called
+    /// after each firing, and says how many tokens the next one takes and hands on.
+    ///
+    /// # Errors
+    /// [`GraphError::NoSuch`].
+    pub fn actor_with<P: Send + 'static>(
+        &mut self,
+        name: &str,
+        fire: fn(&mut Firing<'_>, &mut P),
+        update_firing_rule: fn(&mut P, &mut NextRule<'_>),
+        parameter: P,
+    ) -> Result<&mut Application, GraphError> {
+        let place = self.place(name)?;
+        self.duties[place] = Some(Box::new(With {
+            fire,
+            update: update_firing_rule,
+            parameter,
+        }));
+        Ok(self)
+    }
+
+    /// The first tokens of a FIFO.
+    ///
+    /// # Errors
+    /// [`GraphError::NoSuch`], [`GraphError::Initial`].
+    pub fn initial(&mut self, fifo: &str, bytes: &[u8]) -> Result<&mut Application, GraphError> {
+        let mut fifos = self.graph.fifos.iter();
+        let at = fifos.position(|one| one.name == fifo);
+        let at = at.ok_or_else(|| GraphError::NoSuch(fifo.to_owned()))?;
+        if bytes.len() != self.initial[at].len() {
+            return Err(GraphError::Initial(fifo.to_owned()));
+        }
+        self.initial[at] = bytes.to_vec();
+        Ok(self)
+    }
+
+    /// The task scheduler of one tile, in place of the graph's static order or of turns. It is not
+    /// believed.
+    ///
+    /// # Errors
+    /// [`GraphError::NoTile`].
+    pub fn task_scheduler(
+        &mut self,
+        tile: TileId,
+        scheduler: impl TaskScheduler + Send + 'static,
+    ) -> Result<&mut Application, GraphError> {
+        if !self.graph.actors.iter().any(|actor| actor.tile == tile) {
+            return Err(GraphError::NoTile(tile));
+        }
+        self.schedulers.retain(|(of, _)| *of != tile);
+        self.schedulers.push((tile, Box::new(scheduler)));
+        Ok(self)
+    }
+
+    /// How many transitions each tile keeps, the first ones; 65,536 where nobody says it.
+    pub fn keep_transitions(&mut self, count: usize) -> &mut Application {
+        self.transitions = count;
+        self
+    }
+
+    /// The tiles, in the order of their first actors, with all memory that they will use.
+    ///
+    /// # Errors
+    /// [`GraphError::Fifo`].
+    pub fn tiles(mut self) -> Result<Vec<Tile>, GraphError> {
+        let mut tiles: Vec<TileId> = Vec::new();
+        for actor in &self.graph.actors {
+            if !tiles.contains(&actor.tile) {
+                tiles.push(actor.tile);
+            }
+        }
+        let count = self.graph.fifos.len();
+        let mut ends: Vec<Ends> = tiles.iter().map(|_| Ends::new(count)).collect();
+        let tile_of = |actor: ActorId| {
+            let tile = self.graph.actors[actor.index()].tile;
+            tiles.iter().position(|&one| one == tile).unwrap_or(0)
+        };
+        for (at, of) in self.graph.fifos.iter().enumerate() {
+            let made = fifo(self.shape(of));
+            let (mut writer, reader) =
+                made.map_err(|error| GraphError::Fifo(of.name.clone(), error))?;
+            fill(&mut writer, of, &self.initial[at]);
+            ends[tile_of(of.from)].set_writer(at, writer);
+            ends[tile_of(of.to)].set_reader(at, reader);
+        }
+        let made = tiles.iter().zip(ends);
+        Ok(made.map(|(&tile, ends)| self.tile(tile, ends)).collect())
+    }
+
+    fn tile(&mut self, tile: TileId, ends: Ends) -> Tile {
+        let meter = Meter::new();
+        let graph = &self.graph;
+        let here = (0..).map(ActorId).zip(&graph.actors);
+        let here: Vec<_> = here.filter(|(_, actor)| actor.tile == tile).collect();
+        let books = here.iter().map(|(id, actor)| {
+            let wcet = actor.wcet.iter().map(|&wcet| meter.ticks(wcet));
+            ActorBook::new(*id, &actor.name, wcet.collect(), self.firings[id.index()])
+        });
+        let of = (&*graph.name, tile);
+        let book = TileBook::new(of, books.collect(), self.transitions, meter.frequency());
+        let duties = here.iter().map(|(id, actor)| {
+            let duty = self.duties[id.index()].take();
+            duty.unwrap_or_else(|| match &actor.work {
+                Some(WorkSource::Burn(work)) => Box::new(Burn::new(&[*work])),
+                _ => Box::new(Burn::new(&actor.wcet)),
+            })
+        });
+        let duties = duties.collect();
+        let chosen = self.schedulers.iter().position(|(of, _)| *of == tile);
+        let scheduler = match chosen {
+            Some(at) => self.schedulers.swap_remove(at).1,
+            None => order_of(graph, tile),
+        };
+        let engine = Engine::new(graph, tile, When::OwnTime, scheduler);
+        Tile::new(engine, ends, duties, Notes::new(Arc::new(book), meter))
+    }
+
+    /// A FIFO without a limit gets room for two iterations beyond its first tokens, or for two
+    /// firings of each end: one is enough for no circle to stop (note 0049).
+    fn shape(&self, fifo: &Fifo) -> Shape {
+        let longest = |rates: &[u32]| rates.iter().copied().max().unwrap_or(0);
+        let (write, read) = (longest(&fifo.produce), longest(&fifo.consume));
+        let capacity = fifo.capacity.unwrap_or_else(|| {
+            let firings = self.firings[fifo.from.index()];
+            let cycle: u64 = fifo.produce.iter().map(|&rate| u64::from(rate)).sum();
+            let iteration = (firings * cycle).div_ceil(fifo.produce.len().max(1) as u64);
+            let room = u64::from(write.saturating_add(read)).max(iteration);
+            let tokens = u64::from(fifo.initial).saturating_add(2 * room);
+            u32::try_from(tokens).unwrap_or(u32::MAX)
+        });
+        let varies = |actor: ActorId| {
+            let duty = self.duties[actor.index()].as_deref();
+            duty.is_some_and(Duty::is_variable)
+        };
+        let longest = |rate: u32, actor| if varies(actor) { capacity } else { rate };
+        let from = self.graph.actors[fifo.from.index()].tile;
+        let is_local = from == self.graph.actors[fifo.to.index()].tile;
+        Shape {
+            longest_write: longest(write, fifo.from).min(capacity),
+            longest_read: longest(read, fifo.to).min(capacity),
+            is_remote_to_writer: !is_local && fifo.place != Place::Producer,
+            is_remote_to_reader: !is_local && fifo.place != Place::Consumer,
+            ..Shape::new(capacity, fifo.token_size)
+        }
+    }
+}
+
+/// The order of the file, else turns.
+fn order_of(graph: &Graph, tile: TileId) -> AnyScheduler {
+    let Some(order) = graph.orders.iter().find(|order| order.tile == tile) else {
+        return Box::new(RoundRobin);
+    };
+    let actors = (0..).map(ActorId).zip(&graph.actors);
+    let here: Vec<ActorId> = actors
+        .filter(|(_, a)| a.tile == tile)
+        .map(|(id, _)| id)
+        .collect();
+    let place = |actor: &ActorId| here.iter().position(|id| id == actor);
+    Box::new(StaticOrder::new(
+        order.firings.iter().filter_map(place).collect(),
+    ))
+}
+
+/// Puts the first tokens into a FIFO that nobody uses yet, one by one: a claim is as long as that
+/// of a firing.
+fn fill(writer: &mut Writer, fifo: &Fifo, bytes: &[u8]) {
+    let mut copies = CopyEngine::default();
+    for token in 0..fifo.initial as usize {
+        let size = fifo.token_size as usize;
+        match size {
+            0 => {
+                if writer.claim(1) {
+                    writer.release(1, &mut copies);
+                }
+            }
+            _ => {
+                writer.write(&bytes[token * size..(token + 1) * size], &mut copies);
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Counts and transitions of a tile, readable by others while it goes on
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use punctual_firing::{Observer, State};
+use punctual_model::{ActorId, Frequency, Instant, Ns, Span, Tile, Work};
+
+use crate::meter::{Meter, Reading};
+
+/// A transition of an actor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// When, in ticks since the start of the run.
+    pub at: Instant,
+    /// The actor.
+    pub actor: ActorId,
+    /// Its firings that had ended.
+    pub firing: u64,
+    /// Its state from then on.
+    pub state: State,
+}
+
+/// A firing that executed longer than its wcet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Over {
+    /// The actor.
+    pub actor: ActorId,
+    /// The number of the firing, from 0.
+    pub firing: u64,
+    /// How long it executed.
+    pub executed: Work<Ns>,
+}
+
+/// Firings beyond their wcets that are named one by one.
+const OVERS: usize = 64;
+
+/// The counts of one actor.
+#[derive(Debug)]
+pub struct ActorBook {
+    /// The actor.
+    pub actor: ActorId,
+    /// Its name.
+    pub name: String,
+    /// Of each phase, in ticks.
+    wcet: Vec<u64>,
+    per_iteration: u64,
+    firings: AtomicU64,
+    longest: AtomicU64,
+    executed: AtomicU64,
+    over: AtomicU64,
+    /// Ticks at which its first and its last whole iteration ended.
+    first: AtomicU64,
+    last: AtomicU64,
+}
+
+impl ActorBook {
+    pub(crate) fn new(actor: ActorId, name: &str, wcet: Vec<u64>, per_iteration: u64) -> ActorBook {
+        let zero = || AtomicU64::new(0);
+        ActorBook {
+            actor,
+            name: name.to_owned(),
+            wcet,
+            per_iteration: per_iteration.max(1),
+            firings: zero(),
+            longest: zero(),
+            executed: zero(),
+            over: zero(),
+            first: zero(),
+            last: zero(),
+        }
+    }
+
+    /// Firings that have ended.
+    pub fn firings(&self) -> u64 {
+        self.firings.load(Ordering::Relaxed)
+    }
+
+    /// Firings that executed longer than the wcet of their phase.
+    pub fn over(&self) -> u64 {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Iterations of the graph whose firings of this actor have ended.
+    pub fn iterations(&self) -> u64 {
+        self.firings() / self.per_iteration
+    }
+
+    fn end(&self, firing: u64, executed: u64, now: Instant) -> bool {
+        self.firings.store(firing + 1, Ordering::Relaxed);
+        let all = self.executed.load(Ordering::Relaxed) + executed;
+        self.executed.store(all, Ordering::Relaxed);
+        if executed > self.longest.load(Ordering::Relaxed) {
+            self.longest.store(executed, Ordering::Relaxed);
+        }
+        if (firing + 1).is_multiple_of(self.per_iteration) {
+            if firing + 1 == self.per_iteration {
+                self.first.store(now.ticks(), Ordering::Relaxed);
+            }
+            self.last.store(now.ticks(), Ordering::Relaxed);
+        }
+        let phase = usize::try_from(firing % self.wcet.len().max(1) as u64).unwrap_or(0);
+        let is_over = self.wcet.get(phase).is_some_and(|&wcet| executed > wcet);
+        if is_over {
+            let over = self.over() + 1;
+            self.over.store(over, Ordering::Relaxed);
+        }
+        is_over
+    }
+}
+
+/// Transitions that others may read while more come: the first ones, up to a capacity.
+#[derive(Debug)]
+struct Transitions {
+    /// Two words each: the instant; place, state and number.
+    words: Vec<[AtomicU64; 2]>,
+    count: AtomicUsize,
+    /// Ticks from which on none was kept; 0: all were.
+    lost_from: AtomicU64,
+}
+
+const NUMBER_BITS: u32 = 40;
+const STATE_BITS: u32 = 8;
+
+/// The record of one tile of an application. Its tile writes it, anybody reads it.
+#[derive(Debug)]
+pub struct TileBook {
+    /// The name of the graph.
+    pub graph: String,
+    /// The tile.
+    pub tile: Tile,
+    /// Its actors, in the order of the file.
+    pub actors: Vec<ActorBook>,
+    frequency: Frequency,
+    transitions: Transitions,
+    overs: Mutex<Vec<Over>>,
+    /// The activity: one of [`activity`], or a place and [`activity::ACTOR`].
+    activity: AtomicU32,
+    since: AtomicU64,
+    decisions: AtomicU64,
+    refused: AtomicU64,
+    fault: Mutex<Option<String>>,
+}
+
+mod activity {
+    pub(super) const IDLE: u32 = 0;
+    pub(super) const DECIDING: u32 = 1;
+    pub(super) const ACTOR: u32 = 2;
+}
+
+fn relaxed(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+impl TileBook {
+    pub(crate) fn new(
+        (graph, tile): (&str, Tile),
+        actors: Vec<ActorBook>,
+        transitions: usize,
+        frequency: Frequency,
+    ) -> TileBook {
+        let mut words = Vec::new();
+        words.resize_with(transitions, <[AtomicU64; 2]>::default);
+        TileBook {
+            graph: graph.to_owned(),
+            tile,
+            actors,
+            frequency,
+            transitions: Transitions {
+                words,
+                count: AtomicUsize::new(0),
+                lost_from: AtomicU64::new(0),
+            },
+            overs: Mutex::new(Vec::with_capacity(OVERS)),
+            activity: AtomicU32::new(activity::IDLE),
+            since: AtomicU64::new(0),
+            decisions: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            fault: Mutex::new(None),
+        }
+    }
+
+    /// Firings of the actor with this name that have ended; 0 where it is elsewhere.
+    pub fn firings(&self, actor: &str) -> u64 {
+        let named = self.actors.iter().find(|book| book.name == actor);
+        named.map_or(0, ActorBook::firings)
+    }
+
+    /// The longest execution of a firing of an actor.
+    pub fn longest(&self, actor: &ActorBook) -> Work<Ns> {
+        self.work(relaxed(&actor.longest))
+    }
+
+    /// The execution of all firings of an actor.
+    pub fn executed(&self, actor: &ActorBook) -> Work<Ns> {
+        self.work(relaxed(&actor.executed))
+    }
+
+    /// The distance of the ends of an actor's iterations, in the mean: from the first to the last.
+    /// `None` before two have ended.
+    pub fn period(&self, actor: &ActorBook) -> Option<Span<Ns>> {
+        let more = actor.iterations().checked_sub(1).filter(|&more| more > 0)?;
+        let ticks = relaxed(&actor.last).saturating_sub(relaxed(&actor.first));
+        Some(Span::from_ns(self.frequency.ns_down(ticks / more)))
+    }
+
+    /// The transitions so far, the oldest first, and the instant from which on none was kept.
+    /// O(transitions).
+    pub fn transitions(&self) -> (Vec<Moved>, Option<Instant>) {
+        let count = self.transitions.count.load(Ordering::Acquire);
+        let kept = self.transitions.words.iter().take(count);
+        let moved = kept.filter_map(|[at, what]| self.read(relaxed(at), relaxed(what)));
+        let lost = relaxed(&self.transitions.lost_from);
+        (
+            moved.collect(),
+            (lost > 0).then(|| Instant::from_ticks(lost)),
+        )
+    }
+
+    fn read(&self, at: u64, what: u64) -> Option<Moved> {
+        let place = usize::try_from(what >> (NUMBER_BITS + STATE_BITS)).ok()?;
+        let state = (what >> NUMBER_BITS) & ((1 << STATE_BITS) - 1);
+        Some(Moved {
+            at: Instant::from_ticks(at),
+            actor: self.actors.get(place)?.actor,
+            firing: what & ((1 << NUMBER_BITS) - 1),
+            state: *State::ALL.get(usize::try_from(state).ok()?)?,
+        })
+    }
+
+    /// Firings beyond their wcets, the first ones by name.
+    pub fn overs(&self) -> Vec<Over> {
+        self.overs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Decisions of the task scheduler, and how many of its answers were refused.
+    pub fn decisions(&self) -> (u64, u64) {
+        (relaxed(&self.decisions), relaxed(&self.refused))
+    }
+
+    /// The end of the application on this tile: a panic of an actor or of the task scheduler, or
+    /// such a function that has not returned for longer than `patience` at `now`.
+    pub fn fault(&self, now: Instant, patience: Span<Ns>) -> Option<String> {
+        let said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(said) = &*said {
+            return Some(said.clone());
+        }
+        let since = now.since(Instant::from_ticks(relaxed(&self.since)));
+        let ns = self.frequency.ns_down(since.ticks());
+        let busy = self.activity.load(Ordering::Relaxed);
+        let who = self.who(busy).filter(|_| ns > patience.as_ns())?;
+        Some(format!("{who} has not returned for {} ms", ns / 1_000_000))
+    }
+
+    fn who(&self, activity: u32) -> Option<String> {
+        match activity {
+            activity::IDLE => None,
+            activity::DECIDING => Some("the task scheduler".to_owned()),
+            actor => {
+                let place = usize::try_from(actor - activity::ACTOR).ok()?;
+                Some(format!("the actor `{}`", self.actors.get(place)?.name))
+            }
+        }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        let said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        said.is_some()
+    }
+
+    /// The active function panicked.
+    pub(crate) fn fail(&self, message: &str) {
+        let who = self.who(self.activity.load(Ordering::Relaxed));
+        let who = who.unwrap_or_else(|| "the tile".to_owned());
+        let mut said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Some(format!("{who} panicked: {message}"));
+        self.activity.store(activity::IDLE, Ordering::Relaxed);
+    }
+
+    fn work(&self, ticks: u64) -> Work<Ns> {
+        Work::from_ns(self.frequency.ns_up(ticks))
+    }
+}
+
+/// The pen of a tile.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    pub(crate) book: std::sync::Arc<TileBook>,
+    meter: Meter,
+    /// Where the firing under way began.
+    start: Reading,
+    /// Transitions that have been kept.
+    kept: usize,
+}
+
+impl Notes {
+    pub(crate) fn new(book: std::sync::Arc<TileBook>, meter: Meter) -> Notes {
+        Notes {
+            book,
+            meter,
+            start: Reading::default(),
+            kept: 0,
+        }
+    }
+
+    /// The task scheduler is asked.
+    #[inline]
+    pub(crate) fn decides(&self) {
+        let now = self.meter.read().now.ticks();
+        self.book.since.store(now, Ordering::Relaxed);
+        self.active(activity::DECIDING);
+        let decisions = relaxed(&self.book.decisions) + 1;
+        self.book.decisions.store(decisions, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn executes(&self, place: usize) {
+        let place = u32::try_from(place).unwrap_or(u32::MAX - activity::ACTOR);
+        self.active(place + activity::ACTOR);
+    }
+
+    #[inline]
+    pub(crate) fn idles(&self) {
+        self.active(activity::IDLE);
+    }
+
+    #[inline]
+    fn active(&self, activity: u32) {
+        self.book.activity.store(activity, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn keep(&mut self, at: Instant, place: usize, firing: u64, state: State) {
+        let transitions = &self.book.transitions;
+        let Some([when, what]) = transitions.words.get(self.kept) else {
+            if relaxed(&transitions.lost_from) == 0 {
+                transitions
+                    .lost_from
+                    .store(at.ticks().max(1), Ordering::Relaxed);
+            }
+            return;
+        };
+        let number = firing & ((1 << NUMBER_BITS) - 1);
+        let place = (place as u64) << (NUMBER_BITS + STATE_BITS);
+        when.store(at.ticks(), Ordering::Relaxed);
+        what.store(
+            place | (state as u64) << NUMBER_BITS | number,
+            Ordering::Relaxed,
+        );
+        self.kept += 1;
+        transitions.count.store(self.kept, Ordering::Release);
+    }
+
+    fn end_firing(&mut self, place: usize, firing: u64, now: Reading) {
+        let Some(actor) = self.book.actors.get(place) else {
+            return;
+        };
+        let executed = now
+            .executed
+            .ticks()
+            .saturating_sub(self.start.executed.ticks());
+        if actor.end(firing, executed, now.now) {
+            let over = Over {
+                actor: actor.actor,
+                firing,
+                executed: self.book.work(executed),
+            };
+            self.name(over);
+        }
+    }
+
+    #[cold]
+    fn name(&self, over: Over) {
+        // Whoever reads it holds it for a moment, perhaps on this very CPU: then it is not named.
+        if let Ok(mut overs) = self.book.overs.try_lock()
+            && overs.len() < OVERS
+        {
+            overs.push(over);
+        }
+    }
+}
+
+impl Observer for Notes {
+    #[inline]
+    fn moved(&mut self, place: usize, firing: u64, state: State, _preempted: bool) {
+        let is_kept = self.kept < self.book.transitions.words.len();
+        if !is_kept && !matches!(state, State::Claim | State::Idle) {
+            return;
+        }
+        let now = self.meter.read();
+        match state {
+            State::Claim => {
+                self.start = now;
+                self.book.since.store(now.now.ticks(), Ordering::Relaxed);
+            }
+            State::Idle => self.end_firing(place, firing.saturating_sub(1), now),
+            _ => {}
+        }
+        self.keep(now.now, place, firing, state);
+    }
+
+    fn refused(&mut self, _answer: usize) {
+        let refused = relaxed(&self.book.refused) + 1;
+        self.book.refused.store(refused, Ordering::Relaxed);
+    }
+}
