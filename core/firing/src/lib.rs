@@ -41,4 +41,4 @@ pub use fifos::{Fifos, Held};
 pub use plain::{Plain, PlainState, Wait};
 pub use rule::{Port, Rule};
 pub use scheduler::{RoundRobin, StaticOrder, TaskScheduler, Tasks, Tdm};
-pub use state::{Observer, State};
+pub use state::{Moved, Observer, State};

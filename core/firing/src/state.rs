@@ -1,5 +1,7 @@
 //! The states of actors, and their observer
 
+use punctual_model::{ActorId, GraphId, Instant};
+
 /// The state of an actor (CompOSe §4.3, Fig. 5). Each may be preempted; then it is the state with
 /// the same name and `PREEMPT_` before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -27,6 +29,13 @@ impl State {
         State::Reset,
     ];
 
+    /// The state with this word, and whether it is preempted in it.
+    pub fn named(name: &str) -> Option<(State, bool)> {
+        let twins = |state| [(state, false), (state, true)];
+        let mut all = State::ALL.into_iter().flat_map(twins);
+        all.find(|(state, preempted)| state.name(*preempted) == name)
+    }
+
     /// The word in logs and messages, as in the paper.
     pub const fn name(self, preempted: bool) -> &'static str {
         match (self, preempted) {
@@ -42,6 +51,23 @@ impl State {
             (State::Reset, true) => "PREEMPT_RESET",
         }
     }
+}
+
+/// A transition of an actor, with its instant: the line of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// The instant.
+    pub at: Instant,
+    /// Firings of the actor that have ended.
+    pub firing: u64,
+    /// The actor.
+    pub actor: ActorId,
+    /// Its graph.
+    pub graph: GraphId,
+    /// Its state from then on.
+    pub state: State,
+    /// Whether it is preempted in it.
+    pub preempted: bool,
 }
 
 /// Is told what an engine does, at the instant at which it does it.
