@@ -7,10 +7,13 @@ use punctual::{
     Class, Cpu, CpuId, Faults, PolicyKind, SimOptions, Span, System, Task, TaskId, Work, Workloads,
     admit, simulate_unjudged, terms_on,
 };
+use punctual_analysis::funding;
 use punctual_kern::TraceEvent;
-use punctual_model::{Funding, Machine, OnOverrun, Priority, Reserve, Scheduler, Supply, Trust};
-use punctual_sim::Overrun;
-use punctual_trace::Record;
+use punctual_model::{
+    Funding, Instant, Machine, OnOverrun, Priority, Reserve, Scheduler, Supply, Trust,
+};
+use punctual_sim::{MissingTime, Overrun};
+use punctual_trace::{Behavior, Record};
 
 /// A task of 10 in every 100, whose jobs need so many thousandths of that.
 fn alone(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
@@ -159,6 +162,59 @@ fn a_preempted_job_fills_its_caches_on_the_budget_of_the_one_that_preempts_it() 
     let switches = switches.map(|(at, _)| at.ticks());
     // `urgent` holds 10 + 6 and executes 12: 4 are for the caches of `long`, which does 20 + 4.
     assert_eq!(switches.take(4).collect::<Vec<_>>(), [0, 5, 17, 36]);
+}
+
+/// An entry takes 5, and 10 of each 100 are taken in the middle of the budget of a job that
+/// overruns.
+#[test]
+fn a_timer_that_fires_early_behind_a_taking_is_counted() {
+    let task = |name: &str, period, wcet, priority| {
+        let class = Class::Periodic {
+            period: Span::from_ns(period),
+            wcet: Work::from_ns(wcet),
+            relative_deadline: Span::from_ns(period),
+        };
+        let mut task = Task::new(name, CpuId(0), class);
+        task.priority = Priority::new(priority);
+        task
+    };
+    let (mut system, _) = alone(1_000, OnOverrun::Throttle);
+    system.cpus[0].policy = PolicyKind::FixedPriority { preemptive: true };
+    system.tasks = vec![task("long", 5_000, 700, 1), task("urgent", 100, 50, 2)];
+    system.machine.timer = Work::from_ns(5);
+    system.machine.reserves = vec![Reserve {
+        name: "taken".into(),
+        budget: Work::from_ns(10),
+        period: Span::from_ns(100),
+    }];
+    let bound = admit(&system).unwrap().tasks[0].response_bound.unwrap();
+    let options = SimOptions {
+        duration: Some(Span::from_ns(5_000)),
+        faults: Faults {
+            overruns: vec![Overrun {
+                task: TaskId(1),
+                per_mille: 9_000,
+            }],
+            missing: vec![MissingTime {
+                cpu: None,
+                length: Span::from_ns(10),
+                every: Span::from_ns(100),
+            }],
+            missing_from: Some(Instant::from_ns(20)),
+            timer_cost: Work::from_ns(5),
+            funding: funding(&system).ok(),
+            ..Faults::default()
+        },
+        ..SimOptions::default()
+    };
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let behavior = Behavior::new(&log, 0);
+    let long = behavior.jobs.iter().find(|job| job.thread.index() == 0);
+    let response = long.and_then(|job| job.response_time()).unwrap();
+    assert!(
+        response.ticks() <= bound.as_ns(),
+        "{response:?}, bound {bound:?}"
+    );
 }
 
 /// Timer entries of 33 us: the terms of a virtual machine on a usual day.

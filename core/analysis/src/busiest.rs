@@ -176,7 +176,8 @@ mod tests {
             budget: Work::from_ns(1),
             period: Span::from_ns(30),
         });
-        assert_eq!(of(&both, 300), 289);
+        // Behind each taking a timer may fire early, where there are budgets.
+        assert_eq!(of(&both, 300), 299);
         assert_eq!(
             busiest(&both, CpuId(1), Span::from_ns(30)),
             Ok(Work::from_ns(1))

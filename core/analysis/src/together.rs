@@ -24,7 +24,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Funding, Machine, PolicyKind, Supply, System, Task, TaskId};
+use punctual_model::{
+    Class, CpuId, Funding, Machine, PolicyKind, Scheduler, Supply, System, Task, TaskId,
+};
 
 use crate::demand::RequestBound;
 use crate::entity::Reserved;
@@ -33,8 +35,8 @@ use crate::lookup::{ancestors, node_of, policy_of, task_name, tasks};
 use crate::units::{Span, Work};
 use crate::verdict::TaskVerdict;
 
-/// The timer entries that the tasks of a CPU cause, and what stopping their jobs takes.
-/// O(tasks · leaders).
+/// The timer entries that the tasks of a CPU cause, those that come too early for a budget, and
+/// what stopping jobs takes. O(tasks · leaders + reserves).
 pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
     let machine = &system.machine;
     let mut reserved = Vec::new();
@@ -73,6 +75,13 @@ pub(crate) fn timers(system: &System, cpu: CpuId) -> Vec<Reserved> {
             push(name, overrun, None, Span::ZERO);
         }
     }
+    let takings = machine.reserves.iter().chain(&machine.missing_time);
+    for reserve in takings.filter(|_| has_budgets(system, cpu)) {
+        if !reserve.budget.is_zero() {
+            let name = format!("timer that fires early behind {}", reserve.name);
+            push(name, machine.timer, Some(reserve.period), Span::ZERO);
+        }
+    }
     let stoppable = |(_, task): (_, &Task)| task.cpu == cpu && task.class.runs_per_job();
     if tasks(system).any(stoppable) {
         let name = "an overrun that has begun".into();
@@ -95,6 +104,13 @@ pub(crate) fn overrun(system: &System, task: &Task) -> Work {
         Some(_) if above.any(|(_, s)| matches!(s.supply, Supply::Server(_))) => funding.grace,
         Some(_) => Work::ZERO,
     }
+}
+
+/// Whether a timer is ever set here for the end of a budget.
+fn has_budgets(system: &System, cpu: CpuId) -> bool {
+    let here = |server: &Scheduler| server.cpu == cpu && matches!(server.supply, Supply::Server(_));
+    let granted = |task: &Task| task.cpu == cpu && task.class.is_real_time();
+    system.tasks.iter().any(granted) || system.schedulers.iter().any(here)
 }
 
 /// Whether the machine takes nothing for itself but reserves, switches and caches.

@@ -135,15 +135,23 @@ fn place_of_parent(scheduler: &system::Scheduler) -> Place {
         .map_or(Place::Cpu(scheduler.cpu), Place::Scheduler)
 }
 
-/// Reserves and missing time, and on the CPU the timer entries for releases and budgets, and once
-/// the overruns of tasks below schedulers, and one that has begun before.
+/// Reserves and missing time, each with a timer that it may let fire too early where there are
+/// budgets. On the CPU the timer entries for releases and budgets, and once the overruns of tasks
+/// below schedulers, and one that has begun before.
 pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
     let machine = &system.machine;
+    let serves =
+        |s: &system::Scheduler| s.cpu == cpu && matches!(s.supply, system::Supply::Server { .. });
+    let granted = |t: &system::Task| t.cpu == cpu && t.deadline.is_some();
+    let early = match system.tasks.iter().any(granted) || system.schedulers.iter().any(serves) {
+        true => machine.timer,
+        false => 0,
+    };
     let reserves = machine.reserves.iter().filter(|t| t.budget > 0);
     let mut reserves: Vec<Stream> = reserves
         .map(|t| Stream {
             separation: Some(t.period.into()),
-            cost: t.budget.into(),
+            cost: u128::from(t.budget) + u128::from(early),
             jitter: 0,
             once: 0,
         })

@@ -72,6 +72,8 @@ const BRANCHES: &[&str] = &[
     "term: timer entries of the server of _",
     "term: share of _ in the timer entry of _",
     "term: timer entry of _",
+    "term: timer that fires early behind _",
+    "term: timer that fires early behind missing-time",
     "test: chain of arrivals by the clock (sufficient)",
     "test: chain of periods and responses (sufficient)",
     "test: first come, first served busy window (exact)",
