@@ -49,7 +49,7 @@ pub enum Link {
     Space(usize),
     /// An actor fires once at a time.
     Itself,
-    /// The static order with this place.
+    /// The static order with this place among those of the graph.
     Order(usize),
 }
 
@@ -189,16 +189,16 @@ fn space(tokens: &Edge, index: usize, fifo: &Fifo, capacity: u32) -> Edge {
 }
 
 fn orders(graph: &Graph, firings: &[u64]) -> Result<Vec<Vec<usize>>, DataflowError> {
-    let mut orders = Vec::with_capacity(graph.orders.len());
-    for (order, given) in graph.orders.iter().enumerate() {
-        let listed: Vec<usize> = given.firings.iter().map(|id| id.index()).collect();
+    let mut orders = Vec::new();
+    for (order, (tile, firings_there)) in graph.static_orders().enumerate() {
+        let listed: Vec<usize> = firings_there.iter().map(|id| id.index()).collect();
         let mut turns = vec![0_u64; firings.len()];
         for &actor in &listed {
             turns[actor] += 1;
         }
         for (actor, (&needed, &found)) in firings.iter().zip(&turns).enumerate() {
             // Those of other tiles have no place in it.
-            let needed = match graph.actors[actor].tile == given.tile {
+            let needed = match graph.actors[actor].tile == tile {
                 true => needed,
                 false => 0,
             };

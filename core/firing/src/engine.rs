@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{ActorId, Graph, Tile};
+use punctual_model::{ActorId, Graph, Preempted, Tile, When};
 
 use crate::fifos::Fifos;
 use crate::rule::Rule;
-use crate::scheduler::{TaskScheduler, Tasks};
+use crate::scheduler::{Declared, TaskScheduler, Tasks};
 use crate::state::{Observer, State};
 
 /// The activity of a tile until it asks again. Actors are named by their places on the tile.
@@ -25,27 +25,6 @@ pub enum Activity {
     /// The idle task. In own time the platform asks again when tokens or space may have come;
     /// between slots the rest of the slot stays empty.
     Idle,
-}
-
-/// When an application decides who fires.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum When {
-    /// After each firing, on the application's own time. A firing that was preempted goes on.
-    #[default]
-    OwnTime,
-    /// Once per slot, at its start; after a firing the rest of the slot stays empty (CompOSe's OS
-    /// time).
-    BetweenSlots(Preempted),
-}
-
-/// The fate of a firing that the end of a slot has preempted, where the next slot decides.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Preempted {
-    /// It goes on before anybody else begins.
-    #[default]
-    Continues,
-    /// It waits for its turn like all the others.
-    PassedOver,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,6 +79,17 @@ impl<F: Fifos> Tasks for View<'_, F> {
     #[inline]
     fn task_id(&self) -> Option<usize> {
         self.last
+    }
+}
+
+impl Engine<Declared> {
+    /// The actors of `graph` on `tile`, by the order that the graph declares for it. O(actors ·
+    /// FIFOs).
+    pub fn declared(graph: &Graph, tile: Tile) -> Engine<Declared> {
+        let when = graph
+            .order_on(tile)
+            .map_or(When::OwnTime, |order| order.when);
+        Engine::new(graph, tile, when, Declared::of(graph, tile))
     }
 }
 

@@ -36,9 +36,10 @@ mod rule;
 mod scheduler;
 mod state;
 
-pub use engine::{Activity, Engine, Preempted, When};
+pub use engine::{Activity, Engine};
 pub use fifos::{Fifos, Held};
 pub use plain::{Plain, PlainState, Wait};
+pub use punctual_model::{Preempted, When};
 pub use rule::{Port, Rule};
-pub use scheduler::{RoundRobin, StaticOrder, TaskScheduler, Tasks, Tdm};
+pub use scheduler::{Declared, RoundRobin, StaticOrder, TaskScheduler, Tasks, Tdm};
 pub use state::{Moved, Observer, State};

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use punctual_model::{ActorId, Graph, OrderRule, Tile};
+
 /// The questions of a task scheduler (CompOSe §4.2.2). A task is an actor, by its place on its
 /// tile.
 pub trait Tasks {
@@ -91,5 +93,47 @@ impl TaskScheduler for Tdm {
         let task = *self.owners.get(self.turn)?;
         self.turn = (self.turn + 1) % self.owners.len();
         tasks.check_firing_rules(task).then_some(task)
+    }
+}
+
+/// The order that a graph declares for a tile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Declared {
+    /// In turns.
+    RoundRobin(RoundRobin),
+    /// In a fixed order.
+    Static(StaticOrder),
+    /// By owners of slots.
+    Tdm(Tdm),
+}
+
+impl Declared {
+    /// Round robin where the graph declares nothing. O(listed · actors).
+    pub fn of(graph: &Graph, tile: Tile) -> Declared {
+        let actors = (0..).map(ActorId).zip(&graph.actors);
+        let here: Vec<ActorId> = actors
+            .filter(|(_, a)| a.tile == tile)
+            .map(|(id, _)| id)
+            .collect();
+        let places = |listed: &[ActorId]| -> Vec<usize> {
+            let place = |id: &ActorId| here.iter().position(|actor| actor == id);
+            listed.iter().filter_map(place).collect()
+        };
+        match graph.order_on(tile).map(|order| &order.by) {
+            Some(OrderRule::Static(firings)) => Declared::Static(StaticOrder::new(places(firings))),
+            Some(OrderRule::Tdm(owners)) => Declared::Tdm(Tdm::new(places(owners))),
+            Some(OrderRule::RoundRobin) | None => Declared::RoundRobin(RoundRobin),
+        }
+    }
+}
+
+impl TaskScheduler for Declared {
+    #[inline]
+    fn next(&mut self, tasks: &dyn Tasks) -> Option<usize> {
+        match self {
+            Declared::RoundRobin(order) => order.next(tasks),
+            Declared::Static(order) => order.next(tasks),
+            Declared::Tdm(order) => order.next(tasks),
+        }
     }
 }

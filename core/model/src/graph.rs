@@ -38,8 +38,8 @@ pub struct Graph {
     pub actors: Vec<Actor>,
     /// In the order of the file.
     pub fifos: Vec<Fifo>,
-    /// Tiles whose actors fire in an order that is fixed. On every other tile they fire by turns.
-    pub orders: Vec<StaticOrder>,
+    /// How the actors of a tile take turns. On a tile without one: in own time, by round robin.
+    pub orders: Vec<Order>,
     /// The longest period allowed: an iteration at least so often.
     pub every: Option<Span<Ns>>,
     /// The longest time allowed from the start of an iteration's period to its last output. Means
@@ -126,13 +126,71 @@ impl Place {
     }
 }
 
-/// The firings of one iteration on one tile, in the order in which they begin.
+/// The order of the firings on one tile, and the instants at which it is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StaticOrder {
+pub struct Order {
     /// The tile.
     pub tile: Tile,
-    /// Each actor of the tile as often as it fires in an iteration.
-    pub firings: Vec<ActorId>,
+    /// When it is asked.
+    pub when: When,
+    /// Its rule.
+    pub by: OrderRule,
+}
+
+/// The instants at which an application decides which of its actors fires.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum When {
+    /// After each firing, on the application's own time. A firing that was preempted goes on.
+    #[default]
+    OwnTime,
+    /// Once per slot, at its start; after a firing the rest of the slot stays empty (CompOSe's OS
+    /// time).
+    BetweenSlots(Preempted),
+}
+
+/// The fate of a firing that the end of a slot has preempted, where the next slot decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Preempted {
+    /// It goes on before anybody else begins.
+    #[default]
+    Continues,
+    /// It waits for its turn like all the others.
+    PassedOver,
+}
+
+/// The rule of an order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum OrderRule {
+    /// The next actor of the file that may fire, after the one that ran last.
+    #[default]
+    RoundRobin,
+    /// The firings of one iteration, in the order in which they begin: each actor of the tile as
+    /// often as it fires in an iteration. In own time.
+    Static(Vec<ActorId>),
+    /// The owners of the slots, one after the other, again and again; a slot whose owner cannot
+    /// fire stays empty. Between slots, and a preempted firing is passed over.
+    Tdm(Vec<ActorId>),
+}
+
+impl OrderRule {
+    /// The actors that it lists.
+    pub fn listed(&self) -> &[ActorId] {
+        match self {
+            OrderRule::RoundRobin => &[],
+            OrderRule::Static(listed) | OrderRule::Tdm(listed) => listed,
+        }
+    }
+}
+
+impl Order {
+    /// A static order, in own time.
+    pub const fn fixed(tile: Tile, firings: Vec<ActorId>) -> Order {
+        Order {
+            tile,
+            when: When::OwnTime,
+            by: OrderRule::Static(firings),
+        }
+    }
 }
 
 impl Graph {
@@ -183,6 +241,19 @@ impl Graph {
         let rates = written.map(|fifo| fifo.produce.len());
         let rates = rates.chain(read.map(|fifo| fifo.consume.len()));
         rates.chain(wcets).max().unwrap_or(1).max(1)
+    }
+
+    /// The order of a tile, if it has one of its own.
+    pub fn order_on(&self, tile: Tile) -> Option<&Order> {
+        self.orders.iter().find(|order| order.tile == tile)
+    }
+
+    /// The static orders, with their tiles.
+    pub fn static_orders(&self) -> impl Iterator<Item = (Tile, &[ActorId])> {
+        self.orders.iter().filter_map(|order| match &order.by {
+            OrderRule::Static(firings) => Some((order.tile, firings.as_slice())),
+            _ => None,
+        })
     }
 
     /// The actor with this name.

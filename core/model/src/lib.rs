@@ -44,7 +44,7 @@ mod validate;
 pub use arrival::{ArrivalTimes, Arrivals};
 pub use change::{Change, Mistake, Step, Subject, Terms};
 pub use constraint::Constraint;
-pub use graph::{Actor, Fifo, Graph, Place, StaticOrder, Tile};
+pub use graph::{Actor, Fifo, Graph, Order, OrderRule, Place, Preempted, Tile, When};
 pub use id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use lowered::GraphThread;
 pub use machine::{Funding, Limits, Machine, Reserve, Share};

@@ -2,7 +2,7 @@
 
 use punctual_analysis::graph_schedule;
 use punctual_certificate::graph as plain;
-use punctual_model::{Graph, GraphId, PolicyKind, Span, Supply, System, Tile, Work};
+use punctual_model::{Graph, GraphId, PolicyKind, Span, Supply, System, Tile, When, Work};
 
 /// The certificate of the graphs of a system, which have the file for themselves.
 pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> {
@@ -80,8 +80,13 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
 }
 
 fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile, String> {
-    let order = graph.orders.iter().find(|order| order.tile == tile);
-    let order = order.map(|order| order.firings.iter().map(|id| id.index()).collect());
+    let order = graph.order_on(tile);
+    if order.is_some_and(|order| order.when != When::OwnTime) {
+        return Err("not certified: an application that decides between slots".into());
+    }
+    let mut fixed = graph.static_orders();
+    let order = fixed.find(|&(at, _)| at == tile);
+    let order = order.map(|(_, firings)| firings.iter().map(|id| id.index()).collect());
     let cpu = system.cpus.get(tile.cpu.index());
     let scheduler = tile
         .scheduler

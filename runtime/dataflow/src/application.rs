@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use punctual_dataflow::{Rates, firings_per_iteration};
 use punctual_fifo::{CopyEngine, FifoError, Shape, Writer, fifo};
-use punctual_firing::{Engine, RoundRobin, StaticOrder, TaskScheduler, When};
+use punctual_firing::{Declared, Engine, TaskScheduler, When};
 use punctual_model::{ActorId, Fifo, Graph, Place, Tile as TileId, WorkSource};
 
 use crate::actor::{Duty, Firing, Function, NextRule, With};
@@ -222,7 +222,7 @@ impl Application {
         let chosen = self.schedulers.iter().position(|(of, _)| *of == tile);
         let scheduler = match chosen {
             Some(at) => self.schedulers.swap_remove(at).1,
-            None => order_of(graph, tile),
+            None => Box::new(Declared::of(graph, tile)),
         };
         let engine = Engine::new(graph, tile, When::OwnTime, scheduler);
         Tile::new(engine, ends, duties, Notes::new(Arc::new(book), meter))
@@ -256,22 +256,6 @@ impl Application {
             ..Shape::new(capacity, fifo.token_size)
         }
     }
-}
-
-/// The order of the file, else turns.
-fn order_of(graph: &Graph, tile: TileId) -> AnyScheduler {
-    let Some(order) = graph.orders.iter().find(|order| order.tile == tile) else {
-        return Box::new(RoundRobin);
-    };
-    let actors = (0..).map(ActorId).zip(&graph.actors);
-    let here: Vec<ActorId> = actors
-        .filter(|(_, a)| a.tile == tile)
-        .map(|(id, _)| id)
-        .collect();
-    let place = |actor: &ActorId| here.iter().position(|id| id == actor);
-    Box::new(StaticOrder::new(
-        order.firings.iter().filter_map(place).collect(),
-    ))
 }
 
 /// Puts the first tokens into a FIFO that nobody uses yet, one by one: a claim is as long as that

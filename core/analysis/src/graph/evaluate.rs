@@ -68,7 +68,7 @@ fn check_places(graph: &Graph) -> Checked<()> {
     let turns = graph
         .orders
         .iter()
-        .flat_map(|order| order.firings.iter().copied());
+        .flat_map(|order| order.by.listed().iter().copied());
     let known = ends.chain(turns).all(|id| id.index() < actors);
     let cycle = |actor: ActorId, length: usize| length == 1 || length == graph.phases(actor);
     let ids = (0..).map(ActorId).zip(&graph.actors);

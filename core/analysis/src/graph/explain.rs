@@ -108,8 +108,8 @@ pub(super) fn why_not(system: &System, graph: &Graph, outcome: &Outcome) -> Stri
             listed,
             needed,
         } => {
-            let tile = graph.orders.get(*order).map(|order| order.tile);
-            let tile = tile.map_or(String::new(), |tile| tile_name(system, tile));
+            let tile = graph.static_orders().nth(*order);
+            let tile = tile.map_or(String::new(), |(tile, _)| tile_name(system, tile));
             format!(
                 "the order of {tile} has `{}` {}, and an iteration fires it {}",
                 actor_name(graph, *actor),

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Graph, PolicyKind, System, Tile};
+use punctual_model::{ActorId, Graph, Order, OrderRule, PolicyKind, Preempted, System, Tile, When};
 
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::lookup::{policy_of, slots_of};
@@ -59,12 +59,29 @@ pub(super) fn supply(system: &System, tile: Tile) -> Checked<Supply> {
 pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Vec<u64>>>> {
     let mut responses = Vec::with_capacity(graph.actors.len());
     let turns = turns(graph)?;
-    for (actor, &others) in graph.actors.iter().zip(&turns) {
+    for (index, (actor, &others)) in graph.actors.iter().zip(&turns).enumerate() {
         let supply = supply(system, actor.tile)?;
+        let order = graph.order_on(actor.tile);
+        let between = order.filter(|order| order.when != When::OwnTime);
         let mut phases = Vec::with_capacity(actor.wcet.len());
-        for wcet in &actor.wcet {
-            let work = in_range(wcet.checked_add(others), "the turns on a tile")?;
-            let Some(time) = supply.time_for(work)? else {
+        for &wcet in &actor.wcet {
+            let time = match (between, &supply) {
+                (Some(order), Supply::Slots(slots)) => {
+                    let decided = overhead::episode(&system.machine)?;
+                    Some(between_slots(
+                        (graph, index),
+                        order,
+                        (slots, decided),
+                        wcet,
+                    )?)
+                }
+                (Some(_), _) => None,
+                (None, supply) => {
+                    let work = in_range(wcet.checked_add(others), "the turns on a tile")?;
+                    supply.time_for(work)?
+                }
+            };
+            let Some(time) = time else {
                 return Ok(None);
             };
             phases.push(time.as_ns());
@@ -72,6 +89,70 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
         responses.push(phases);
     }
     Ok(Some(responses))
+}
+
+/// The response of a firing where each slot decides once, at its start: it becomes ready just after
+/// a decision. Then other actors have their slots, and the firing the last of its own.
+///
+/// With n slots for a wcet at the shortest slot, and m actors on the tile:
+///
+/// * round robin, a preempted firing continues: each other actor has one firing before, Σ n; then
+///   the own n;
+/// * round robin, a preempted firing is passed over: in each of n rounds everybody has one slot at
+///   most, n · m;
+/// * TDM: from the worst turn on to the last of n own turns.
+///
+/// The last own slot executes wcet − (n − 1) · shortest at most. O(actors + turns²).
+fn between_slots(
+    (graph, actor): (&Graph, usize),
+    order: &Order,
+    (slots, decided): (&SlotTable, Work),
+    wcet: Work,
+) -> Checked<Span> {
+    let what = "the slots of a firing";
+    let shortest = slots.shortest();
+    let needed = |work: Work| work.as_ns().div_ceil(shortest.as_ns().max(1)).max(1);
+    let own = needed(wcet);
+    let here = graph.actors.iter().enumerate();
+    let here = here.filter(|(_, other)| other.tile == order.tile);
+    let count = match &order.by {
+        OrderRule::Tdm(owners) => {
+            let counts = (0..owners.len()).map(|turn| turns_until(owners, turn, actor, own));
+            counts.max().flatten()
+        }
+        _ if order.when == When::BetweenSlots(Preempted::PassedOver) => {
+            own.checked_mul(here.count() as u64)
+        }
+        _ => here
+            .filter(|&(place, _)| place != actor)
+            .try_fold(own, |sum, (_, other)| {
+                let longest = other.wcet.iter().copied().max().unwrap_or(Work::ZERO);
+                sum.checked_add(needed(longest))
+            }),
+    };
+    let before = in_range(shortest.checked_mul(own - 1), what)?;
+    let rest = wcet.saturating_sub(before);
+    let time = count.and_then(|count| slots.longest_to(count, rest));
+    // A slot decides before the overhead that its table leaves out.
+    in_range(
+        time.and_then(|time| time.checked_add(decided.as_span())),
+        what,
+    )
+}
+
+/// The number of turns from `turn` on to the one that is the `own`-th of `actor`. O(turns).
+fn turns_until(owners: &[ActorId], turn: usize, actor: usize, own: u64) -> Option<u64> {
+    let is_own = |place: usize| owners[place % owners.len()].index() == actor;
+    let per_cycle = (0..owners.len()).filter(|&place| is_own(place)).count() as u64;
+    let cycles = own.checked_sub(1)?.checked_div(per_cycle)?;
+    let left = own - cycles * per_cycle;
+    let turns = turn..turn + owners.len();
+    let last = turns
+        .into_iter()
+        .filter(|&place| is_own(place))
+        .nth(usize::try_from(left - 1).ok()?)?;
+    let cycles = cycles.checked_mul(owners.len() as u64)?;
+    cycles.checked_add((last - turn) as u64)?.checked_add(1)
 }
 
 /// Of each actor: the longest firings of the others on its tile, once each, where they fire by
@@ -97,7 +178,7 @@ fn turns(graph: &Graph) -> Checked<Vec<Work>> {
     }
     let mut turns = vec![Work::ZERO; graph.actors.len()];
     for &(tile, actor) in &tiles {
-        if graph.orders.iter().any(|order| order.tile == tile) {
+        if is_fixed(graph, tile) {
             continue;
         }
         let place = sums.binary_search_by_key(&tile, |&(tile, _)| tile);
@@ -112,8 +193,7 @@ pub(super) fn exactness(graph: &Graph) -> Exactness {
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     let shared = tiles.windows(2).filter(|pair| pair[0] == pair[1]);
-    let ordered = |tile: Tile| graph.orders.iter().any(|order| order.tile == tile);
-    let by_turns = shared.into_iter().any(|pair| !ordered(pair[0]));
+    let by_turns = shared.into_iter().any(|pair| !is_fixed(graph, pair[0]));
     match by_turns || tiles.iter().any(|tile| tile.scheduler.is_some()) {
         true => Exactness::Sufficient,
         false => Exactness::Exact,
@@ -129,8 +209,7 @@ pub(super) fn assumptions(system: &System, graph: &Graph) -> Vec<String> {
     tiles.sort_unstable();
     let mut by_turns: Vec<Tile> = Vec::new();
     for pair in tiles.windows(2).filter(|pair| pair[0] == pair[1]) {
-        let ordered = graph.orders.iter().any(|order| order.tile == pair[0]);
-        if !ordered && by_turns.last() != Some(&pair[0]) {
+        if by_own_turns(graph, pair[0]) && by_turns.last() != Some(&pair[0]) {
             by_turns.push(pair[0]);
         }
     }
@@ -143,11 +222,26 @@ pub(super) fn assumptions(system: &System, graph: &Graph) -> Vec<String> {
     tiles.dedup();
     for tile in tiles.into_iter().filter(|tile| tile.scheduler.is_some()) {
         let name = tile_name(system, tile);
-        found.push(format!(
-            "not exact: each firing on {name} begins at the worst instant of a frame"
-        ));
+        let order = graph.order_on(tile);
+        found.push(match order.is_some_and(|order| order.when != When::OwnTime) {
+            true => format!(
+                "not exact: each firing on {name} becomes ready just after the decision of a slot"
+            ),
+            false => format!("not exact: each firing on {name} begins at the worst instant of a frame"),
+        });
     }
     found
+}
+
+/// Whether the firings of a tile have a static order.
+fn is_fixed(graph: &Graph, tile: Tile) -> bool {
+    graph.static_orders().any(|(at, _)| at == tile)
+}
+
+/// Whether the actors of a tile fire by turns in own time.
+fn by_own_turns(graph: &Graph, tile: Tile) -> bool {
+    let order = graph.order_on(tile);
+    order.is_none_or(|order| order.when == When::OwnTime && order.by == OrderRule::RoundRobin)
 }
 
 /// Terms of a machine that take time from a tile at no known instant are not analysed.

@@ -168,6 +168,31 @@ impl SlotTable {
         frames.checked_add(within)?.checked_sub(begin)
     }
 
+    /// The shortest interval.
+    pub(crate) fn shortest(&self) -> Work {
+        let lengths = self
+            .intervals
+            .iter()
+            .map(|(start, end)| end.saturating_sub(*start));
+        lengths.min().unwrap_or(Span::ZERO).as_work()
+    }
+
+    /// The longest time from the start of a slot until `rest` has been executed from the start of
+    /// the slot that is `slots` later; `None` beyond 64 bits. O(slots of a frame).
+    pub(crate) fn longest_to(&self, slots: u64, rest: Work) -> Option<Span> {
+        let count = self.intervals.len();
+        let mut longest = Span::ZERO;
+        for (first, &(from, _)) in self.intervals.iter().enumerate() {
+            let last = slots.checked_add(first as u64)?;
+            let place = usize::try_from(last % count as u64).ok()?;
+            let frames = self.frame.checked_mul(last / count as u64)?;
+            let start = frames.checked_add(self.intervals[place].0)?;
+            let end = start.checked_add(rest.as_span())?;
+            longest = longest.max(end.checked_sub(from)?);
+        }
+        Some(longest)
+    }
+
     /// Length of the frame.
     pub(crate) fn frame(&self) -> Span {
         self.frame

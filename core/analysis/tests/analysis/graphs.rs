@@ -3,11 +3,11 @@
 use punctual_analysis::{AnalysisError, Exactness, Fraction, GraphVerdict, admit, is_admitted};
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Cpu, CpuId, Graph, GraphId, Ns, PolicyKind, Reserve, Scheduler, SchedulerId, Slot,
-    Span, StaticOrder, Supply, System, Tile, Trust, Work,
+    ActorId, Cpu, CpuId, Graph, GraphId, Ns, Order, PolicyKind, Reserve, Scheduler, SchedulerId,
+    Slot, Span, Supply, System, Tile, Trust, Work,
 };
 
-fn span(ns: u64) -> Span<Ns> {
+pub(crate) fn span(ns: u64) -> Span<Ns> {
     Span::from_ns(ns)
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn tiles(frame: u64, slots: &[&[(u64, u64)]]) -> (System, Vec<Tile>) 
 }
 
 /// The verdict on the only graph of a valid system.
-fn verdict(system: &System, graph: &Graph) -> GraphVerdict {
+pub(crate) fn verdict(system: &System, graph: &Graph) -> GraphVerdict {
     let system = with(system, graph);
     admit(&system).expect("an answer").graphs.remove(0)
 }
@@ -121,22 +121,19 @@ fn turns_count_the_others_once_and_an_order_counts_them_exactly() {
         (by_turns.period, by_turns.exactness),
         (Some(Fraction::whole(16)), Exactness::Sufficient)
     );
-    graph.orders = vec![StaticOrder {
-        tile: tiles[0],
-        firings: vec![ActorId(0), ActorId(1)],
-    }];
+    graph.orders = vec![Order::fixed(tiles[0], vec![ActorId(0), ActorId(1)])];
     let in_order = verdict(&system, &graph);
     assert_eq!(
         (in_order.period, in_order.exactness),
         (Some(Fraction::whole(8)), Exactness::Exact)
     );
-    graph.orders[0].firings.reverse();
+    graph.orders = vec![Order::fixed(tiles[0], vec![ActorId(1), ActorId(0)])];
     let stops = verdict(&system, &graph);
     assert_eq!(stops.period, None);
     let why = "it stops for ever after 0 firings: `a` waits for the turn of `b`; `b` lacks 1 token \
                in `x`, which `a` would add";
     assert_eq!(stops.explanation, why);
-    graph.orders[0].firings = vec![ActorId(0), ActorId(1), ActorId(0)];
+    graph.orders = vec![Order::fixed(tiles[0], [0, 1, 0].map(ActorId).to_vec())];
     let twice = verdict(&system, &graph);
     let why = "the order of cpu.0 has `a` 2 times, and an iteration fires it once";
     assert_eq!(twice.explanation, why);
@@ -234,219 +231,6 @@ fn numbers_at_their_limits_are_an_answer_or_an_error() {
     }
 }
 
-/// Executes a graph tick by tick: slots, turns and orders as the assumptions say, firings that
-/// take as long as drawn. It shares no code with the analysis.
-struct Execution<'a> {
-    graph: &'a Graph,
-    /// Whether a tile is supplied in a tick of its frame; its frame may begin anywhere.
-    supplied: Vec<Vec<bool>>,
-    tiles: &'a [Tile],
-    held: Vec<u32>,
-    space: Vec<Option<u32>>,
-    /// Firings begun and ended of each actor.
-    begun: Vec<usize>,
-    ended: Vec<usize>,
-    /// Of each tile: the firing actor and its time left, and the actor of the last turn.
-    firing: Vec<Option<(usize, u64)>>,
-    turn: Vec<usize>,
-}
-
-impl Execution<'_> {
-    fn rate(cycle: &[u32], firing: usize) -> u32 {
-        cycle[firing % cycle.len()]
-    }
-
-    fn may_start(&self, actor: usize) -> bool {
-        self.graph.fifos.iter().enumerate().all(|(index, fifo)| {
-            let firing = self.begun[actor];
-            let taken = fifo.to.index() == actor;
-            let given = fifo.from.index() == actor;
-            (!taken || self.held[index] >= Self::rate(&fifo.consume, firing))
-                && (!given
-                    || self.space[index].is_none_or(|s| s >= Self::rate(&fifo.produce, firing)))
-        })
-    }
-
-    fn choose(&mut self, tile: usize) -> Option<usize> {
-        let order = self
-            .graph
-            .orders
-            .iter()
-            .find(|order| order.tile == self.tiles[tile]);
-        if let Some(order) = order {
-            let next = order.firings[self.turn[tile] % order.firings.len()].index();
-            let starts = self.may_start(next);
-            self.turn[tile] += usize::from(starts);
-            return starts.then_some(next);
-        }
-        let count = self.graph.actors.len();
-        let here = |&actor: &usize| self.graph.actors[actor].tile == self.tiles[tile];
-        let mut by_turns = (1..=count)
-            .map(|step| (self.turn[tile] + step) % count)
-            .filter(here);
-        let next = by_turns.find(|&actor| self.may_start(actor))?;
-        self.turn[tile] = next;
-        Some(next)
-    }
-
-    fn tick(&mut self, now: usize, random: &mut Random) {
-        for tile in 0..self.tiles.len() {
-            let on = self.supplied[tile][now % self.supplied[tile].len()];
-            if on
-                && self.firing[tile].is_none()
-                && let Some(actor) = self.choose(tile)
-            {
-                let firing = self.begun[actor];
-                let wcets = &self.graph.actors[actor].wcet;
-                let wcet = wcets[firing % wcets.len()].as_ns();
-                let time = if random.happens(700) {
-                    wcet
-                } else {
-                    random.within(1, wcet)
-                };
-                self.firing[tile] = Some((actor, time));
-                for (index, fifo) in self.graph.fifos.iter().enumerate() {
-                    if fifo.to.index() == actor {
-                        self.held[index] -= Self::rate(&fifo.consume, firing);
-                    }
-                    if fifo.from.index() == actor
-                        && let Some(space) = &mut self.space[index]
-                    {
-                        *space -= Self::rate(&fifo.produce, firing);
-                    }
-                }
-                self.begun[actor] += 1;
-            }
-        }
-        for tile in 0..self.tiles.len() {
-            let on = self.supplied[tile][now % self.supplied[tile].len()];
-            let Some((actor, left)) = self.firing[tile].filter(|_| on) else {
-                continue;
-            };
-            self.firing[tile] = Some((actor, left - 1)).filter(|(_, left)| *left > 0);
-            if left > 1 {
-                continue;
-            }
-            let firing = self.ended[actor];
-            self.ended[actor] += 1;
-            for (index, fifo) in self.graph.fifos.iter().enumerate() {
-                if fifo.from.index() == actor {
-                    self.held[index] += Self::rate(&fifo.produce, firing);
-                }
-                if fifo.to.index() == actor
-                    && let Some(space) = &mut self.space[index]
-                {
-                    *space += Self::rate(&fifo.consume, firing);
-                }
-            }
-        }
-    }
-}
-
-/// A chain of two to four actors on one to three tiles, with a way back now and then.
-fn draw(random: &mut Random) -> (System, Vec<Tile>, Graph, u64) {
-    let frame = random.within(4, 12);
-    let slots: Vec<Vec<(u64, u64)>> = (0..random.within(1, 3))
-        .map(|_| match random.below(3) {
-            0 => Vec::new(),
-            1 => {
-                let at = random.below(frame - 2);
-                vec![(at, random.within(1, frame - at - 1))]
-            }
-            _ => {
-                let first = random.within(1, frame / 2 - 1);
-                let second = random.within(first + 1, frame - 1);
-                vec![(0, first), (second, random.within(1, frame - second))]
-            }
-        })
-        .collect();
-    let slots: Vec<&[(u64, u64)]> = slots.iter().map(Vec::as_slice).collect();
-    let (system, tiles) = tiles(frame, &slots);
-    let mut graph = Graph::new("drawn");
-    let count = random.within(2, 4);
-    let mut ids = Vec::new();
-    for index in 0..count {
-        let tile = tiles[random.index(tiles.len())];
-        let id = graph.actor(format!("a{index}"), tile, Work::from_ns(1));
-        let phases = random.within(1, 2);
-        let wcet = (0..phases)
-            .map(|_| Work::from_ns(random.within(1, 6)))
-            .collect();
-        graph.actors[id.index()].wcet = wcet;
-        ids.push(id);
-    }
-    for pair in ids.windows(2) {
-        let (p, c) = (random.within(1, 3), random.within(1, 3));
-        let narrow = |n| u32::try_from(n).expect("few");
-        let fifo = graph.fifo(format!("f{}", pair[1].0), pair[0], pair[1]);
-        (fifo.produce, fifo.consume) = (vec![narrow(p)], vec![narrow(c)]);
-        fifo.initial = narrow(random.below(3));
-        fifo.capacity = Some(fifo.initial + narrow(p + c - 1 + random.below(3)));
-    }
-    (system, tiles, graph, frame)
-}
-
-#[test]
-fn no_iteration_ends_later_than_its_bound_on_any_offset_of_its_slots() {
-    let mut checked = 0;
-    for seed in 0..1_500 {
-        let random = &mut Random::at(seed, &[5]);
-        let (system, tiles, graph, frame) = draw(random);
-        let found = verdict(&system, &graph);
-        let (Some(period), Some(latency)) = (found.period, found.latency) else {
-            continue;
-        };
-        checked += 1;
-        let supplied = tiles.iter().map(|tile| {
-            let mut on = vec![tile.scheduler.is_none(); usize::try_from(frame).expect("short")];
-            if let Some(id) = tile.scheduler
-                && let Supply::Slots(slots) = &system.schedulers[id.index()].supply
-            {
-                for slot in slots {
-                    let begin = usize::try_from(slot.at.as_ns()).expect("short");
-                    let length = usize::try_from(slot.length.as_ns()).expect("short");
-                    on[begin..begin + length].fill(true);
-                }
-            }
-            let offset = random.index(on.len());
-            on.rotate_left(offset);
-            on
-        });
-        let mut run = Execution {
-            graph: &graph,
-            supplied: supplied.collect(),
-            tiles: &tiles,
-            held: graph.fifos.iter().map(|fifo| fifo.initial).collect(),
-            space: graph
-                .fifos
-                .iter()
-                .map(|f| f.capacity.map(|c| c - f.initial))
-                .collect(),
-            begun: vec![0; graph.actors.len()],
-            ended: vec![0; graph.actors.len()],
-            firing: vec![None; tiles.len()],
-            turn: vec![0; tiles.len()],
-        };
-        let last = graph.actors.len() - 1;
-        let firings = found.actors[last].firings.expect("it goes on");
-        let mut now = 0;
-        for iteration in 1..=5_u64 {
-            // The end of iteration number i - 1 comes by the latency and i - 1 periods.
-            let periods = (iteration - 1) * period.numerator();
-            let by = latency.as_ns() + periods / period.denominator();
-            while (run.ended[last] as u64) < firings * iteration {
-                assert!(
-                    now < by,
-                    "seed {seed}, iteration {iteration}\n{system:?}\n{graph:?}"
-                );
-                run.tick(usize::try_from(now).expect("short"), random);
-                now += 1;
-            }
-        }
-    }
-    assert!(checked > 1_000, "{checked}");
-}
-
 #[test]
 fn the_id_of_a_refused_graph_is_its_place() {
     let (system, tiles) = tiles(10, &[&[]]);
@@ -500,10 +284,10 @@ fn wild(random: &mut Random, tiles: &[Tile]) -> Graph {
         fifo.token_size = small(random);
     }
     if random.happens(200) {
-        graph.orders.push(StaticOrder {
-            tile: tiles[random.index(tiles.len())],
-            firings: (0..random.below(4)).map(|_| actor(random)).collect(),
-        });
+        graph.orders.push(Order::fixed(
+            tiles[random.index(tiles.len())],
+            (0..random.below(4)).map(|_| actor(random)).collect(),
+        ));
     }
     graph.every = random.happens(500).then(|| span(number(random)));
     graph.within = random.happens(500).then(|| span(number(random)));

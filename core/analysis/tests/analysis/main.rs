@@ -8,6 +8,7 @@ mod fast_answer;
 mod forest;
 mod golden;
 mod graph_limits;
+mod graph_runs;
 mod graphs;
 mod hyperperiod;
 mod locks;

@@ -1,6 +1,6 @@
 //! Random graphs
 
-use punctual_model::{ActorId, CpuId, Graph, StaticOrder, Tile};
+use punctual_model::{ActorId, CpuId, Graph, Order, Tile};
 
 pub(crate) use punctual_generate::draw_graph as draw;
 
@@ -11,10 +11,7 @@ pub(crate) fn with_an_order(graph: &Graph, order: Vec<ActorId>) -> Graph {
     for actor in &mut graph.actors {
         actor.tile = tile;
     }
-    graph.orders = vec![StaticOrder {
-        tile,
-        firings: order,
-    }];
+    graph.orders = vec![Order::fixed(tile, order)];
     graph
 }
 

@@ -1,7 +1,7 @@
 //! Names that other parts hold still stand for the same after some parts have gone
 
 use super::*;
-use crate::graph::{Graph, StaticOrder, Tile};
+use crate::graph::{Graph, Order, Tile};
 use crate::id::ActorId;
 use crate::priority::Priority;
 use crate::scheduler::Slot;
@@ -42,7 +42,7 @@ fn the_tiles_of_graphs_follow_their_schedulers() {
     let mut graph = Graph::new("g");
     graph.actor("a", tile, Work::from_ms(1));
     let firings = vec![ActorId(0)];
-    graph.orders = vec![StaticOrder { tile, firings }];
+    graph.orders = vec![Order::fixed(tile, firings)];
     let system = System {
         cpus: vec![
             cpu("0", PolicyKind::Fifo),

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Errors;
-use crate::graph::{Fifo, Graph, StaticOrder, Tile};
+use crate::graph::{Fifo, Graph, Order, OrderRule, Preempted, Tile, When};
 use crate::id::{ActorId, GraphId};
 use crate::scheduler::{PolicyKind, Supply};
 use crate::system::{Fault, System};
@@ -47,7 +47,7 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
         for (index, actor) in (0..).map(ActorId).zip(&graph.actors) {
             check_tile(system, (id, index), actor.tile, &mut owners, errors);
         }
-        check_orders(id, graph, errors);
+        check_orders(system, id, graph, errors);
         check_connected(id, graph, errors);
         check_required(id, graph, errors);
     }
@@ -307,24 +307,82 @@ fn stranger(system: &System, tile: Tile) -> Option<String> {
     task.or_else(|| child.map(|child| format!("scheduler `{}`", child.name)))
 }
 
-fn check_orders(id: GraphId, graph: &Graph, errors: &mut Errors) {
+fn check_orders(system: &System, id: GraphId, graph: &Graph, errors: &mut Errors) {
     let mut tiles = BTreeSet::new();
     for (index, order) in graph.orders.iter().enumerate() {
-        let problem = if !tiles.insert(order.tile) {
-            Some(String::from("a second order of the firings on one tile"))
-        } else if order.firings.len() > System::MAX_ORDER {
-            Some(format!("an order of {} firings", order.firings.len()))
+        let listed = order.by.listed().len();
+        if !tiles.insert(order.tile) {
+            let message = "a second order of the firings on one tile";
+            errors.add(Fault::Order(id, index), message.into(), "remove one");
+        } else if let Some((message, help)) = mode_problem(system, order) {
+            errors.add(Fault::Order(id, index), message.into(), help);
         } else {
-            order_problem(graph, order)
-        };
-        if let Some(message) = problem {
-            let help = "list each actor of the tile as often as it fires in an iteration";
-            errors.add(Fault::Order(id, index), message, help);
+            let problem = match listed > System::MAX_ORDER {
+                true => Some(format!("an order of {listed} firings")),
+                false => order_problem(graph, order),
+            };
+            if let Some(message) = problem {
+                let help = match order.by {
+                    OrderRule::Static(_) => {
+                        "list each actor of the tile as often as it fires in an iteration"
+                    }
+                    _ => "list each actor of the tile, and no other",
+                };
+                errors.add(Fault::Order(id, index), message, help);
+            }
         }
     }
 }
 
-fn order_problem(graph: &Graph, order: &StaticOrder) -> Option<String> {
+/// Rules that mean nothing at the instants at which they would be asked.
+fn mode_problem(system: &System, order: &Order) -> Option<(&'static str, &'static str)> {
+    match (&order.by, order.when) {
+        (OrderRule::Static(_), When::BetweenSlots(_)) => Some((
+            "a static order between slots: each slot would hold one firing of it",
+            "use \"round-robin\" or \"tdm\" between slots, or the static order in own time",
+        )),
+        (OrderRule::Tdm(_), When::OwnTime) => Some((
+            "an order by \"tdm\" in own time: no slot would be its owner's",
+            "add `when = \"between-slots\"`, or use \"round-robin\"",
+        )),
+        (OrderRule::Tdm(_), When::BetweenSlots(Preempted::Continues)) => Some((
+            "a preempted firing that continues in a slot of another's turn",
+            "use `preempted = \"passed-over\"`, which is the only rule of \"tdm\"",
+        )),
+        (_, When::BetweenSlots(_)) if order.tile.scheduler.is_none() => Some((
+            "an order between the slots of a whole CPU, which has none",
+            "give the graph a scheduler with slots, or decide in own time",
+        )),
+        (_, When::BetweenSlots(_)) if !has_time_to_decide(system, order.tile) => Some((
+            "an order between slots whose frame has no time between them",
+            "give the frame a `scheduling-time` above 0",
+        )),
+        _ => None,
+    }
+}
+
+/// Whether every frame above a tile has a scheduling time: then a boundary lies between any two of
+/// its slots.
+fn has_time_to_decide(system: &System, tile: Tile) -> bool {
+    let mut at = tile.scheduler;
+    for _ in 0..system.schedulers.len() {
+        let Some(scheduler) = at.and_then(|id| system.schedulers.get(id.index())) else {
+            break;
+        };
+        at = scheduler.parent;
+        let above = at.and_then(|id| system.schedulers.get(id.index()));
+        let policy = match above {
+            Some(above) => Some(above.policy),
+            None => system.cpus.get(tile.cpu.index()).map(|cpu| cpu.policy),
+        };
+        if matches!(policy, Some(PolicyKind::Tdm { scheduling, .. }) if scheduling.is_zero()) {
+            return false;
+        }
+    }
+    true
+}
+
+fn order_problem(graph: &Graph, order: &Order) -> Option<String> {
     let mut missing: BTreeSet<ActorId> = (0..)
         .map(ActorId)
         .zip(&graph.actors)
@@ -334,7 +392,10 @@ fn order_problem(graph: &Graph, order: &StaticOrder) -> Option<String> {
     if missing.is_empty() {
         return Some("an order of a tile without actors of this graph".into());
     }
-    for firing in &order.firings {
+    if order.by == OrderRule::RoundRobin {
+        return None;
+    }
+    for firing in order.by.listed() {
         match graph.actors.get(firing.index()) {
             Some(actor) if actor.tile == order.tile => missing.remove(firing),
             Some(actor) => return Some(format!("`{}` is on another tile", actor.name)),

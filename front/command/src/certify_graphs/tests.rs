@@ -3,8 +3,8 @@
 use punctual_certificate::verify_graphs;
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Class, Cpu, CpuId, Ns, Priority, Reserve, Scheduler, SchedulerId, Slot, StaticOrder,
-    Task, Trust,
+    ActorId, Class, Cpu, CpuId, Ns, Order, Priority, Reserve, Scheduler, SchedulerId, Slot, Task,
+    Trust,
 };
 
 use super::*;
@@ -130,7 +130,7 @@ fn an_order_is_followed() {
     let b = graph.actor("b", tile, Work::from_ns(5));
     graph.fifo("x", a, b).capacity = Some(1);
     let firings = vec![a, b];
-    graph.orders = vec![StaticOrder { tile, firings }];
+    graph.orders = vec![Order::fixed(tile, firings)];
     system.graphs = vec![graph];
     let certificate = issue(&system).expect("it goes on");
     assert_eq!(certificate.schedules[0].numerator, 8);

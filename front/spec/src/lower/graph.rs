@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use punctual_model::{
-    Actor, ActorId, CpuId, Fifo, Graph, Ns, Place, Scheduler, Span, StaticOrder, Tile, Work,
+    Actor, ActorId, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, Preempted, Scheduler, Span,
+    Tile, When, Work,
 };
 
 use super::parent::{Parent, find_parent};
@@ -228,7 +229,7 @@ impl Reader<'_> {
         None
     }
 
-    fn order(&self, node: &Node, report: &mut Report<'_>) -> Option<StaticOrder> {
+    fn order(&self, node: &Node, report: &mut Report<'_>) -> Option<Order> {
         let Value::Record(record) = &node.value else {
             return None;
         };
@@ -237,10 +238,36 @@ impl Reader<'_> {
         for node in record.list("firings") {
             firings.push(self.find_actor(node, "firings", report));
         }
-        Some(StaticOrder {
-            tile: tile?,
-            firings: firings.into_iter().collect::<Option<_>>()?,
-        })
+        let firings: Vec<ActorId> = firings.into_iter().collect::<Option<_>>()?;
+        let by = match (record.word("by"), firings.is_empty()) {
+            (Some("tdm"), _) => OrderRule::Tdm(firings),
+            (Some("round-robin"), false) => {
+                let message = "an order by \"round-robin\" that lists `firings`";
+                report.add(&node.range, message, || {
+                    "remove `firings`, or use \"static-order\"".into()
+                });
+                return None;
+            }
+            (Some("round-robin"), _) | (None, true) => OrderRule::RoundRobin,
+            _ => OrderRule::Static(firings),
+        };
+        let preempted = match (record.word("preempted"), &by) {
+            (Some("passed-over"), _) | (None, OrderRule::Tdm(_)) => Preempted::PassedOver,
+            _ => Preempted::Continues,
+        };
+        let when = match record.word("when") {
+            Some("between-slots") => When::BetweenSlots(preempted),
+            _ if record.get("preempted").is_some() => {
+                let message = "`preempted` where the application decides in own time";
+                report.add(&node.range, message, || {
+                    "remove it, or add `when = \"between-slots\"`".into()
+                });
+                return None;
+            }
+            _ => When::OwnTime,
+        };
+        let tile = tile?;
+        Some(Order { tile, when, by })
     }
 }
 

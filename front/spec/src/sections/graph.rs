@@ -10,7 +10,7 @@ pub(super) static GRAPH: Keys = keys! {
     "actors": List(&Table(&ACTOR)), [{ name = "read", on = "cpu.0", wcet = "2ms" }], needed;
     /// Its FIFOs.
     "fifos": List(&Table(&FIFO)), [{ name = "samples", from = "read", to = "filter" }];
-    /// Tiles whose actors fire in a fixed order; on every other tile they fire by turns.
+    /// How the actors of a tile take turns; where absent, by round robin, in own time.
     "orders": List(&Table(&ORDER)), [{ on = "cpu.0", firings = ["read", "filter"] }];
 };
 
@@ -56,6 +56,31 @@ static FIFO: Keys = keys! {
 static ORDER: Keys = keys! {
     /// The tile.
     "on": Text, "cpu.0", needed;
-    /// The firings of one iteration on it, in the order in which they begin.
-    "firings": List(&Text), ["read", "filter"], needed;
+    /// When the application decides; "own-time" when absent.
+    "when": words! {
+        /// after each firing, on the application's own time
+        "own-time";
+        /// once per slot, at its start; the rest of the slot after a firing stays empty
+        "between-slots";
+    }, "own-time";
+    /// The rule; "static-order" where `firings` are given, else "round-robin".
+    "by": words! {
+        /// the next actor that may fire, after the one that ran last
+        "round-robin";
+        /// the order of `firings`; in own time
+        "static-order";
+        /// each slot belongs to one of `firings`, in turn, or stays empty; between slots
+        "tdm";
+    }, "static-order";
+    /// The firings of one iteration on it, in the order in which they begin; under "tdm" the
+    /// owners of the slots.
+    "firings": List(&Text), ["read", "filter"];
+    /// A firing that the end of a slot has preempted, between slots; "continues" when absent,
+    /// "passed-over" under "tdm".
+    "preempted": words! {
+        /// it goes on before anybody else begins
+        "continues";
+        /// it waits for its turn
+        "passed-over";
+    }, "continues";
 };

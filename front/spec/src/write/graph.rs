@@ -1,6 +1,8 @@
 //! The section of a graph.
 
-use punctual_model::{Actor, ActorId, Fifo, Graph, Place, StaticOrder, System, Tile};
+use punctual_model::{
+    Actor, ActorId, Fifo, Graph, Order, OrderRule, Place, Preempted, System, Tile, When,
+};
 
 use super::parent_of;
 use super::task::work;
@@ -85,8 +87,25 @@ fn fifo_table(graph: &Graph, fifo: &Fifo) -> Table {
     }
 }
 
-fn order_table(system: &System, graph: &Graph, order: &StaticOrder) -> Table {
-    let firings = order.firings.iter().map(|&id| name(graph, id).to_string());
-    let firings: Vec<String> = firings.collect();
-    Table::new("on", home(system, order.tile)).and("firings", firings)
+fn order_table(system: &System, graph: &Graph, order: &Order) -> Table {
+    let mut table = Table::new("on", home(system, order.tile));
+    if let When::BetweenSlots(_) = order.when {
+        table = table.and("when", "between-slots");
+    }
+    table = match order.by {
+        OrderRule::RoundRobin => table.and("by", "round-robin"),
+        OrderRule::Static(_) => table,
+        OrderRule::Tdm(_) => table.and("by", "tdm"),
+    };
+    let listed = order.by.listed().iter();
+    let listed: Vec<String> = listed.map(|&id| name(graph, id).to_string()).collect();
+    if !listed.is_empty() {
+        table = table.and("firings", listed);
+    }
+    match (order.when, &order.by) {
+        (When::BetweenSlots(Preempted::PassedOver), OrderRule::RoundRobin) => {
+            table.and("preempted", "passed-over")
+        }
+        _ => table,
+    }
 }

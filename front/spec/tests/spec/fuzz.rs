@@ -25,6 +25,7 @@ fn no_mutation_of_a_valid_file_makes_the_reader_panic() {
         include_str!("../valid/machine.toml"),
         include_str!("../valid/composed.toml"),
         include_str!("../valid/graphs.toml"),
+        include_str!("../valid/graph-orders.toml"),
         include_str!("../mistakes/many-at-once.toml"),
     ];
     let mut tally = Tally::default();

@@ -1,5 +1,7 @@
 //! Every mistake of a graph has a file, as in `mistakes`.
 
+use punctual_model::{ActorId, OrderRule, Preempted, When};
+
 use crate::mistakes::check;
 
 #[test]
@@ -70,4 +72,46 @@ fn latency_without_throughput() {
 #[test]
 fn tile_that_divides() {
     check("tile-that-divides");
+}
+
+#[test]
+fn orders_that_mean_nothing() {
+    check("orders-that-mean-nothing");
+}
+
+#[test]
+fn orders_at_the_wrong_time() {
+    check("orders-at-the-wrong-time");
+}
+
+#[test]
+fn order_of_round_robin() {
+    check("order-of-round-robin");
+}
+
+#[test]
+fn every_order_of_a_tile_arrives_and_is_written_again() {
+    let text = include_str!("../valid/graph-orders.toml");
+    let system = punctual_spec::parse(text, "orders.toml")
+        .expect("valid")
+        .system;
+    let again = punctual_spec::write(&system);
+    let again = punctual_spec::parse(&again, "again.toml")
+        .expect("valid")
+        .system;
+    assert_eq!(again.graphs, system.graphs);
+    let found: Vec<(When, &OrderRule)> = system.graphs[0]
+        .orders
+        .iter()
+        .map(|order| (order.when, &order.by))
+        .collect();
+    let between = When::BetweenSlots;
+    let owners = OrderRule::Tdm(vec![ActorId(2)]);
+    let expected = [
+        (between(Preempted::Continues), &OrderRule::RoundRobin),
+        (between(Preempted::PassedOver), &OrderRule::RoundRobin),
+        (between(Preempted::PassedOver), &owners),
+        (When::OwnTime, &OrderRule::RoundRobin),
+    ];
+    assert_eq!(found, expected);
 }

@@ -2,9 +2,9 @@
 
 use punctual_model::{
     ActorId, Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, Ns, OnOverrun,
-    Place, PolicyKind, Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server,
-    ServerKind, Share, Slot, Span, Supply, System, Task, TaskId, Tile, Trust, Use, Work,
-    WorkSource,
+    OrderRule, Place, PolicyKind, Priority, Protocol, Requirement, ResourceId, Scheduler,
+    SchedulerId, Server, ServerKind, Share, Slot, Span, Supply, System, Task, TaskId, Tile, Trust,
+    Use, Work, WorkSource,
 };
 
 fn load(name: &str) -> System {
@@ -418,7 +418,10 @@ fn every_key_of_a_graph_arrives() {
     assert_eq!(state.place, Place::Consumer);
     let order = &graph.orders[0];
     assert_eq!(order.tile, Tile::cpu(CpuId(1)));
-    assert_eq!(order.firings, [1, 2, 1, 2].map(ActorId));
+    assert_eq!(
+        order.by,
+        OrderRule::Static([1, 2, 1, 2].map(ActorId).to_vec())
+    );
     assert_eq!(graph.every, Some(Span::from_ms(40)));
     assert_eq!(graph.within, Some(Span::from_ms(80)));
     assert_eq!(
