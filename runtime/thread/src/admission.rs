@@ -32,7 +32,7 @@ use loan::{Loan, less_favourable};
 use replaced::Replaced;
 use tree::Branch;
 
-pub(crate) use tree::Moved;
+pub(crate) use tree::{Moved, PROMOTED};
 
 /// Why a constraint was not granted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,6 +93,8 @@ struct Owner {
 pub(crate) struct Admission {
     state: State,
     next: u64,
+    /// Places of schedulers at which the policy in the core is not fixed priority.
+    others: Vec<usize>,
     promises: Arc<Promises>,
 }
 
@@ -140,6 +142,7 @@ impl Admission {
         Admission {
             state,
             next: 0,
+            others: Vec::new(),
             promises,
         }
     }

@@ -3,12 +3,13 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::NodeId;
-use punctual_linux::{held_alive, this_cpu, undisturbed};
+use punctual_kern::{NodeId, Request};
+use punctual_linux::{clock_rate, held_alive, manage, replace, this_cpu, undisturbed};
 use punctual_model::{Instant, Machine, Ns, PolicyKind, Scheduler, Work};
+use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
 
-use crate::admission::{Admission, NotAdmitted, Promise, Promises};
+use crate::admission::{Admission, NotAdmitted, PROMOTED, Promise, Promises};
 use crate::constraint::Constraint;
 use crate::spread::{Board, Spread, Spreads};
 use crate::sync::Mutex;
@@ -152,6 +153,20 @@ impl Place {
     /// The threads and schedulers that this CPU has room for.
     pub(crate) fn entities(&self) -> usize {
         self.0.entities.get(self.1).copied().unwrap_or_default()
+    }
+
+    /// A scheduler that was just promoted into a place with the policy of a former one orders
+    /// nobody yet: it has another at once.
+    pub(crate) fn orders_by_priority(&self, node: NodeId) -> Result<NodeId, SpawnError> {
+        let kind = PROMOTED.in_ticks(clock_rate().frequency);
+        let mut made = Some(AnyPolicy::new(kind, self.entities(), &[]));
+        match replace((node, kind), &mut made, &[]) {
+            Ok(()) => Ok(node),
+            Err(error) => {
+                let _ = manage(NodeId::ROOT, Request::Demote(node), &[]);
+                Err(error.into())
+            }
+        }
     }
 
     /// Whether the root of this tree is still there to be given: from now on it is not.

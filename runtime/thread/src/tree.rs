@@ -34,7 +34,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 
-use crate::admission::Grant;
+use crate::admission::{Grant, PROMOTED};
 use crate::constraint::Constraint;
 use crate::place::{Place, place};
 use crate::sync::after;
@@ -118,7 +118,7 @@ impl Terms {
             name: name.to_owned(),
             cpu: CpuId(0),
             parent: None,
-            policy: PolicyKind::FixedPriority { preemptive: true },
+            policy: PROMOTED,
             priority: self.priority,
             supply: self.server.map_or(Supply::Shared, Supply::Server),
             trust: Trust::Inline,
@@ -348,6 +348,7 @@ impl Scheduler {
             let moved = admission.reorders(node, (policy, entries), now)?;
             punctual_linux::replace((node, kind), &mut made, &ids_of(&moved.threads)?)?;
             admission.accept(Some(moved), crate::thread::now().unwrap_or(now));
+            admission.has_policy(node, policy);
             Ok(())
         })
     }
@@ -524,10 +525,17 @@ impl At {
         let (place, by) = (self.place()?, self.node);
         let scheduler = (name, terms.in_model(name), receiver);
         let node = place.ask(|admission, now| {
-            admission.promote(by, scheduler, now, || {
+            let others = admission.others();
+            let node = admission.promote(by, scheduler, now, || {
                 let made = manage(by, Request::Promote(terms.in_core(receiver)), &[])?;
-                made.ok_or(SpawnError::NoRun)
-            })
+                let node = made.ok_or(SpawnError::NoRun)?;
+                match others.contains(&node.index()) {
+                    true => place.orders_by_priority(node),
+                    false => Ok(node),
+                }
+            })?;
+            admission.has_policy(node, PROMOTED);
+            Ok(node)
         })?;
         Ok(At::new(&place, node))
     }

@@ -10,6 +10,8 @@ use punctual_model::{
     Frequency, Instant, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Work,
 };
 
+use punctual_policy::AnyPolicy;
+
 use crate::driver::{id, periodic};
 use crate::trees::{FIXED, Grove, node, server, terms};
 
@@ -63,6 +65,23 @@ fn bind(grove: &mut Grove, now: u64, by: NodeId, thread: ThreadId, to: NodeId) {
 
 fn home(grove: &Grove, thread: u32) -> Option<NodeId> {
     grove.shard.tree().home(id(thread))
+}
+
+#[test]
+fn another_policy_of_a_slice_knows_the_threads_that_are_bound_to_it() {
+    let mut grove = grove(FIXED);
+    let given = delegate(&mut grove, 0, node(1), slice(node(2), (1, 10), 5)).unwrap();
+    bind(&mut grove, 0, node(2), id(1), given);
+    let entities = grove.shard.tree().capacity().entities();
+    let policy = PolicyKind::Fifo;
+    let new = AnyPolicy::new(policy, entities, &[]);
+    assert!(grove.shard.shelve(given, new).is_ok());
+    let request = Request::Replace {
+        node: given,
+        policy,
+    };
+    assert_eq!(ask(&mut grove, 0, NodeId::ROOT, request), Ok(()));
+    assert_eq!(grove.shard.running(), Some(id(1)));
 }
 
 #[test]

@@ -234,10 +234,17 @@ impl<P: Policy> Tree<P> {
     }
 
     fn begin_replacing(&mut self, at: u16, policy: PolicyKind, fallback: Option<FallbackCause>) {
+        let has_children = self.nodes.iter().any(|n| n.alive && n.parent == at);
+        let has_nobody = !has_children && self.places.iter().all(|place| place.home != at);
         self.replacing.push(Replacing {
             at,
             policy,
-            next: 0,
+            // There is nothing to tell of a scheduler that orders nobody.
+            next: if has_nobody {
+                self.capacity.entities()
+            } else {
+                0
+            },
             fallback,
             is_told: fallback.is_none(),
         });

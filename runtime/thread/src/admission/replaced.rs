@@ -120,7 +120,9 @@ impl State {
                         size: one.work,
                         relative_deadline: self.most_urgent(policy, home),
                     };
-                    let mut task = Task::new(format!("replaced:{number}:{level}"), CpuId(0), class);
+                    // No name of a thread's task ends so.
+                    let name = format!("replaced:{number}:{level}:entry");
+                    let mut task = Task::new(name, CpuId(0), class);
                     task.scheduler = home;
                     task.priority = Priority::new(u32::MAX);
                     entries.push(task);
@@ -313,5 +315,21 @@ mod tests {
             assert!(cpu.reorders(node, (EDF, 1), at(1)).is_ok());
         }
         assert!(cpu.reorders(ROOT, (EDF, 1), at(1_000)).is_ok());
+    }
+
+    #[test]
+    fn a_thread_may_be_called_as_the_entries_of_a_replacement_are() {
+        let machine = Machine {
+            switch: Work::from_us(1),
+            ..Machine::default()
+        };
+        let mut cpu = Admission::new(FIXED, machine, Arc::default());
+        let _ = cpu
+            .add(("replaced:0", ROOT), &light(60), at(0))
+            .expect("alone");
+        let moved = cpu.reorders(ROOT, (EDF, 1), at(0)).expect("another name");
+        cpu.accept(Some(moved), at(1));
+        let also = cpu.add(("replaced:0", ROOT), &light(60), at(2));
+        assert!(also.is_ok(), "{also:?}");
     }
 }

@@ -12,9 +12,14 @@
 use punctual_analysis::Verdict;
 use punctual_kern::NodeId;
 use punctual_linux::Who;
-use punctual_model::{CpuId, Instant, Ns, Scheduler, SchedulerId, Span, Supply, System, Task};
+use punctual_model::{
+    CpuId, Instant, Ns, PolicyKind, Scheduler, SchedulerId, Span, Supply, System, Task,
+};
 
 use super::{Admission, Grant, NotAdmitted, State, at_once, judge, simple, small, task_name};
+
+/// The policy of schedulers that are promoted.
+pub(crate) const PROMOTED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// A scheduler of the system, as the core knows it.
 #[derive(Clone, Debug)]
@@ -87,6 +92,8 @@ impl Admission {
             .collect();
         // A receiver may come behind its slice.
         for (node, parent, scheduler) in tree {
+            let fallback = scheduler.fallback.map(|fallback| fallback.policy);
+            self.has_policy(node, fallback.unwrap_or(scheduler.policy));
             let name = scheduler.name.clone();
             self.state.grow(parent, (node, name, None), scheduler)?;
         }
@@ -101,6 +108,19 @@ impl Admission {
             let _ = at_once(judge(&[nothing], self.state.judged())?)?;
         }
         Ok(())
+    }
+
+    /// The core has this policy at the place of `node`, also for those that come there later.
+    pub(crate) fn has_policy(&mut self, node: NodeId, policy: PolicyKind<Ns>) {
+        self.others.retain(|place| *place != node.index());
+        if policy != PROMOTED {
+            self.others.push(node.index());
+        }
+    }
+
+    /// The places at which the policy in the core is not that of promoted schedulers.
+    pub(crate) fn others(&self) -> Vec<usize> {
+        self.others.clone()
     }
 
     /// Whether there is such a scheduler.

@@ -291,3 +291,54 @@ fn a_scheduler_with_two_policies_starts_no_run() {
         "{refused}"
     );
 }
+
+#[test]
+fn a_scheduler_in_the_place_of_one_with_another_policy_orders_by_priority() {
+    grown(|root| {
+        // All places have been used by one that was first come, first served.
+        let terms = || Terms::shared().priority(3);
+        let mut was = Vec::new();
+        while let Ok(scheduler) = root.promote("was", terms()) {
+            replace(&scheduler, PolicyKind::Fifo);
+            was.push(scheduler);
+        }
+        assert!(!was.is_empty());
+        for scheduler in was {
+            root.demote(&scheduler).expect("nobody there");
+        }
+        let now = root.promote("now", terms()).expect("room");
+        let (begun, seen) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let high = {
+            let (begun, seen) = (Arc::clone(&begun), Arc::clone(&seen));
+            now.spawn("high", periodic(10, 300).priority(9), move || {
+                loop {
+                    seen.fetch_or(begun.load(Ordering::SeqCst), Ordering::SeqCst);
+                    if thread::wait_next_period().is_err() {
+                        return;
+                    }
+                }
+            })
+        };
+        let low = {
+            let (begun, seen) = (Arc::clone(&begun), Arc::clone(&seen));
+            now.spawn("low", periodic(400, 60_000).priority(1), move || {
+                begun.store(true, Ordering::SeqCst);
+                let until = thread::now().map(|now| now.saturating_add(ms(40)));
+                while !seen.load(Ordering::SeqCst) && thread::now() < until {
+                    core::hint::spin_loop();
+                }
+                begun.store(false, Ordering::SeqCst);
+            })
+        };
+        let (low, high) = (low.expect("admitted"), high.expect("admitted"));
+        assert_eq!(low.join(), Ok(()));
+        high.cancel();
+        assert!(
+            seen.load(Ordering::SeqCst),
+            "it came while the other worked"
+        );
+    });
+}
