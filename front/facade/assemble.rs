@@ -3,10 +3,10 @@
 use crate::Error;
 use punctual_analysis::Verdict;
 use punctual_kern::{Grant, Plan};
-use punctual_model::{Frequency, GraphId, Ns, PolicyKind, Span, System};
+use punctual_model::{Frequency, Ns, PolicyKind, Span, System};
 use punctual_tables::CpuTables;
 use punctual_thread::Workloads;
-use punctual_trace::{Bound, Header, Log, Mode, Oracle, Recorder};
+use punctual_trace::{Bound, GraphBound, Header, Log, Mode, Oracle, Recorder};
 
 /// Records of one CPU never take more memory than this; a longer run is recorded up to there, and
 /// says so.
@@ -92,16 +92,12 @@ pub(crate) fn recorder_within(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// How long a run lasts and its seed: as the options say, else as the file does. Every way to run
-/// a system begins here, so here graphs are refused.
+/// How long a run lasts and its seed: as the options say, else as the file does.
 pub(crate) fn asked(
     system: &System,
     duration: Option<Span<Ns>>,
     seed: Option<u64>,
 ) -> Result<(Span<Ns>, u64), Error> {
-    if !system.graphs.is_empty() {
-        return Err(Error::Graph(GraphId(0)));
-    }
     let duration = duration.or(system.run.duration);
     let seed = seed.or(system.run.seed).unwrap_or(0);
     Ok((duration.ok_or(Error::NoDuration)?, seed))
@@ -137,6 +133,14 @@ pub(crate) fn set_promises(log: &mut Log, file: &Verdict, machine: Option<&Verdi
         };
         info.bound = bound(file);
         info.machine_bound = bound(machine.unwrap_or(file));
+    }
+    for (info, graph) in log.graphs.iter_mut().zip(&file.graphs) {
+        info.bound = graph.period.map(|period| GraphBound {
+            period,
+            first_output: graph.first_output,
+            latency: graph.latency,
+            exactness: graph.exactness.name().to_string(),
+        });
     }
     let ppm = |verdict: &Verdict, cpu: usize| Some(verdict.cpus.get(cpu)?.utilization_ppm);
     for (index, cpu) in log.cpus.iter_mut().enumerate() {

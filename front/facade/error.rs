@@ -32,7 +32,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Nothing executes graphs yet: they are analysed (check the file, or take its graphs out).
+    /// Nothing executes graphs for real yet: they are analysed and simulated (check or simulate the
+    /// file, or take its graphs out).
     Graph(GraphId),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
@@ -102,7 +103,7 @@ impl fmt::Display for Error {
             }
             Error::Graph(_) => write!(
                 f,
-                "the system has a graph, and graphs are analysed but not executed yet"
+                "the system has a graph, and graphs are not executed for real yet"
             ),
             Error::NoDuration => {
                 write!(

@@ -13,8 +13,8 @@ use punctual_linux::{
     ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
 };
 use punctual_model::{
-    ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
-    ThreadId, Work,
+    ArrivalTimes, Class, Frequency, Funding, GraphId, Instant, Machine, Ns, Reserve, Span, System,
+    Task, ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -233,6 +233,9 @@ pub fn run(
     workloads: &mut Workloads,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Log, Error> {
+    if !system.graphs.is_empty() {
+        return Err(Error::Graph(GraphId(0)));
+    }
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let given = options.terms.as_ref();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use punctual_analysis::Transition;
 use punctual_kern::Plan;
-use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
+use punctual_model::{Frequency, GraphThread, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
-use punctual_sim::{Completion, CpuInput, Faults, Guests, Observer};
+use punctual_sim::{Completion, CpuInput, Faults, Guests, Moves, Observer, graph_bodies};
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
@@ -59,6 +59,8 @@ pub fn simulate(
     let transitions = judged(system, options)?;
     let verdict = promises(system, &verdict, &transitions);
     let judged = (Some(&verdict), &*transitions);
+    let threads = system.graph_threads();
+    let system = (&*system.with_graph_threads(), &*threads);
     run_virtually(system, judged, options, workloads, progress)
 }
 
@@ -74,6 +76,8 @@ pub fn simulate_unjudged(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let transitions = judged(system, options)?;
+    let threads = system.graph_threads();
+    let system = (&*system.with_graph_threads(), &*threads);
     run_virtually(system, (None, &transitions), options, workloads, progress)
 }
 
@@ -85,7 +89,7 @@ fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Erro
 }
 
 fn run_virtually(
-    system: &System,
+    (system, threads): (&System, &[GraphThread]),
     (verdict, transitions): (Option<&Verdict>, &[Transition]),
     options: &SimOptions,
     workloads: &mut Workloads,
@@ -135,28 +139,38 @@ fn run_virtually(
             .into_iter()
             .map(|(_, code)| code)
     };
+    let moves = Moves::default();
+    let given = (&options.faults, seed);
     let guests = Guests {
         children: tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect(),
-        ..Guests::default()
+        bodies: graph_bodies(system, threads, given, &moves),
     };
     let outcome =
         punctual_sim::run_with(system, &tables, inputs, guests, &sim_options, &mut player)?;
     log.header.end = outcome.end;
     log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
     let record = player.record;
-    for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
-        log.add_cpu(&of_system.name, None, cpu.sink);
+    for (at, (cpu, of_system)) in outcome.cpus.into_iter().zip(&system.cpus).enumerate() {
+        let one = log.add_cpu(&of_system.name, None, cpu.sink);
+        let (moved, lost_from) = moves.take(at);
+        one.moves = moved;
+        one.lost_from = one.lost_from.into_iter().chain(lost_from).min();
     }
     if let Some(verdict) = verdict {
         set_promises(&mut log, verdict, None);
     }
     log.oracle = oracle(workloads);
+    finish(record, &mut log);
+    Ok(log)
+}
+
+/// Has the rest of the log written, if it is written at all.
+fn finish(record: Option<io::Result<Steps>>, log: &mut Log) {
     match record {
-        Some(Ok(record)) => record.finish(&mut log),
+        Some(Ok(record)) => record.finish(log),
         Some(Err(error)) => log.header.faults.push(not_written(&error)),
         None => {}
     }
-    Ok(log)
 }
 
 /// The CPUs, with recorders that are emptied while the run goes on, or have room for all of it.

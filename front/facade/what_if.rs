@@ -232,6 +232,8 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         resources: log.resources.clone(),
         requirements: log.requirements.clone(),
         changes: log.changes.clone(),
+        // Its threads do what they did, but nobody fires again.
+        graphs: Vec::new(),
         cpus: Vec::new(),
         oracle: None,
     };

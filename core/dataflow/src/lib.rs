@@ -52,5 +52,5 @@ pub use fraction::Fraction;
 pub use rates::{Contradiction, MAX_FIRINGS, Rates, firings_per_iteration};
 pub use schedule::{Schedule, schedule};
 pub use states::{MAX_STATE_WORDS, MAX_STEPS, first_output, period_by_states};
-pub use timed::{Edge, Link, Timed};
+pub use timed::{Edge, Link, Timed, outputs};
 pub use tokens::Tokens;

@@ -216,7 +216,9 @@ fn orders(graph: &Graph, firings: &[u64]) -> Result<Vec<Vec<usize>>, DataflowErr
     Ok(orders)
 }
 
-fn outputs(graph: &Graph) -> Vec<usize> {
+/// The actors whose firings are the outputs of an iteration: those that hand nothing on to others,
+/// or else all. O(size).
+pub fn outputs(graph: &Graph) -> Vec<usize> {
     let mut hands_on = vec![false; graph.actors.len()];
     for fifo in graph.fifos.iter().filter(|fifo| fifo.from != fifo.to) {
         hands_on[fifo.from.index()] = true;

@@ -98,7 +98,7 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
             about(Fault::Task(*task, "work"), error.to_string(), help.into())
         }
         Error::Graph(id) => {
-            let help = "`punctual check` analyses it; take it out of the file to run the rest";
+            let help = "`punctual check` analyses it, `punctual sim` executes it in virtual time";
             about(Fault::Graph(*id, "name"), error.to_string(), help.into())
         }
         Error::NoDuration => Failure::input("neither the file nor the command says how long")

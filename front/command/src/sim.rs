@@ -74,7 +74,9 @@ pub(crate) fn execute(args: &Args) -> Ended {
     bar.clear();
     let log = log.map_err(|error| outcome::failure(&error, &description))?;
     let report = outcome::judge(&log, &interrupt);
-    if !flags.outputs.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
+    // The threads of graphs come after the tasks of the file, and graphs have bounds of their own.
+    let mut declared = report.tasks.iter().take(description.system.tasks.len());
+    if !flags.outputs.quiet && declared.any(|task| task.bound_ns.is_none()) {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }
     outcome::tell(&log, &report, &flags.outputs, promised)

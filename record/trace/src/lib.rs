@@ -22,6 +22,7 @@ mod diff;
 mod encode;
 pub mod export;
 mod form;
+mod graphs;
 pub mod html;
 mod log;
 mod quantiles;
@@ -41,6 +42,7 @@ pub use behavior::{
 };
 pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
+pub use graphs::{GraphBound, GraphInfo, Moved, State};
 pub use log::{
     Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TakingThread, TaskInfo,
 };
@@ -49,7 +51,7 @@ pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
-    Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
-    MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport, ResourceReport, RunReport,
-    RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
+    ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
+    GraphReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport, ResourceReport,
+    RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
 };

@@ -8,6 +8,7 @@ use punctual_model::{Instant, Ns, Requirement, Span, System, TaskId, ThreadId};
 use punctual_tables::Tables;
 
 use crate::boundary::Boundaries;
+use crate::graphs::{GraphInfo, Moved};
 use crate::record::Records;
 use crate::recorder::Recorder;
 
@@ -33,6 +34,8 @@ pub struct Log {
     pub requirements: Vec<Requirement>,
     /// What changes while it runs, in the order of time.
     pub changes: Vec<ChangeInfo>,
+    /// The graphs, in the order of the file.
+    pub graphs: Vec<GraphInfo>,
     /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
@@ -145,6 +148,8 @@ pub struct CpuLog {
     /// Threads that were created while it ran, as far as they are known by name, in ascending
     /// order: the task of each.
     pub created: Vec<(ThreadId, TaskId)>,
+    /// The transitions of the actors here, in the order of time.
+    pub moves: Vec<Moved>,
     /// Every event, change and decision.
     pub records: Records,
 }
@@ -210,6 +215,7 @@ impl Log {
             resources: system.resources.iter().map(|r| r.name.clone()).collect(),
             requirements: system.requirements.clone(),
             changes: Vec::new(),
+            graphs: system.graphs.iter().map(GraphInfo::new).collect(),
             cpus: Vec::new(),
             oracle: None,
         }

@@ -8,6 +8,7 @@ mod change;
 mod counterfactual;
 mod display;
 mod figures;
+mod graph;
 mod miss;
 mod observed;
 mod requirement;
@@ -26,6 +27,7 @@ use crate::quantiles::Quantiles;
 pub use cause::Cause;
 pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
+pub use graph::{ActorReport, GraphReport};
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
 pub use taken::{TakenBy, ThreadShare};
@@ -78,6 +80,9 @@ pub struct RunReport {
     /// The lines of `[require]`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub requirements: Vec<RequirementReport>,
+    /// The graphs, in the order of the file.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub graphs: Vec<GraphReport>,
     /// What changed while it ran, in the order of time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub changes: Vec<ChangeReport>,
@@ -309,6 +314,7 @@ impl RunReport {
         let tasks = figures::tasks(log, behaviors, &misses.excused);
         let requirements = requirement::requirements(log, behaviors, runs);
         let changes = change::changes(log);
+        let graphs = graph::graphs(log);
         let whole = log.header.stopped.is_none() && !log.is_cut();
         let end_ns = whole.then_some(log.header.duration.as_ns());
         let undone = changes.iter().any(|change| change.is_owed(end_ns));
@@ -316,6 +322,9 @@ impl RunReport {
             true => RunVerdict::Missed,
             false => verdict(log, &tasks, &requirements, runs),
         };
+        let verdict = graphs
+            .iter()
+            .fold(verdict, |all, graph| all.worse(graph.verdict));
         let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
         let h = &log.header;
         RunReport {
@@ -337,6 +346,7 @@ impl RunReport {
             schedulers: supply::schedulers(log, behaviors),
             resources: supply::resources(log, behaviors),
             requirements,
+            graphs,
             changes,
             misses: misses.listed,
             misses_not_listed: misses.not_listed,

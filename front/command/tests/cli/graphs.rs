@@ -107,20 +107,79 @@ fn a_graph_is_refused_with_the_firings_that_are_too_slow_and_one_fix() {
 }
 
 #[test]
-fn nothing_executes_a_graph_yet_and_every_command_says_so() {
+fn jobs_of_a_hyperperiod_are_not_counted_for_graphs() {
     let file = example("graph-h263.toml");
-    for arguments in [
-        &["sim", &file, "--for", "1s"][..],
-        &["check", &file, "--simulate"],
+    let refused = output(&["check", &file, "--simulate"]);
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("graph"), "{}", stderr(&refused));
+}
+
+/// A simulation of this file, recorded; the report and the log.
+fn simulated(folder: &Folder, text: &str, duration: &str) -> (Value, String) {
+    let (file, log) = (folder.write("graph.toml", text), folder.path("graph.log"));
+    let answer = output(&["sim", &file, "--for", duration, "--json", "--record", &log]);
+    let found = json(&answer);
+    assert_obeys(&found, "run");
+    assert_eq!(code(&answer), i32::from(found["verdict"] == "missed"));
+    (found, log)
+}
+
+#[test]
+fn the_reference_graph_executes_as_its_table_says() {
+    let folder = Folder::new("graph-sim");
+    for (capacities, period, output) in [
+        (None, 332_046, 369_508),
+        (Some([594, 1, 594]), 646_262, 657_706),
+        (Some([594, 2, 594]), 358_064, 369_508),
+        (Some([1_188, 2, 594]), 342_858, 369_508),
+        (Some([1_188, 2, 1_188]), 332_046, 369_508),
     ] {
-        let refused = output(arguments);
-        assert_eq!(code(&refused), 2, "{arguments:?}");
-        assert!(stderr(&refused).contains("graph"), "{}", stderr(&refused));
+        let (found, _) = simulated(&folder, &decoder(capacities), "6ms");
+        assert_eq!(found["verdict"], "met", "{capacities:?}");
+        let graph = &found["graphs"][0];
+        let both = |what: &str, bound: &str| (graph[what].clone(), graph[bound].clone());
+        let is = |ns: u64| (Value::from(ns), Value::from(ns));
+        assert_eq!(both("period_ns", "period_bound_ns"), is(period));
+        assert_eq!(both("first_output_ns", "first_output_bound_ns"), is(output));
+        let longest = graph["actors"].as_array().expect("a list");
+        assert!(
+            longest
+                .iter()
+                .all(|actor| actor["longest_ns"] == actor["wcet_ns"])
+        );
     }
-    let said = stderr(&output(&["sim", &file, "--for", "1s"]));
-    assert!(
-        said.contains("analysed but not executed yet") && said.contains("[graph.h263]"),
-        "{said}"
+    let stops = decoder(Some([593, 1, 594]));
+    let (found, _) = simulated(&folder, &stops, "2ms");
+    assert_eq!(found["graphs"][0]["iterations"], 0);
+    let required = stops + "[require]\nthroughput = [{ graph = \"h263\", every = \"340us\" }]\n";
+    let (found, _) = simulated(&folder, &required, "2ms");
+    assert_eq!(found["verdict"], "missed");
+}
+
+#[test]
+fn the_log_of_a_graph_on_slots_has_every_transition_and_replays() {
+    let folder = Folder::new("graph-slots");
+    let text = std::fs::read_to_string(example("graph-slots.toml")).expect("the example");
+    let (found, log) = simulated(&folder, &text, "50ms");
+    assert_eq!(found["verdict"], "met");
+    let lines = std::fs::read_to_string(&log).expect("a log");
+    for state in ["CLAIM", "COMPUTE", "RELEASE", "RESET", "IDLE"] {
+        let ends = [format!(" {state}\n"), format!(" PREEMPT_{state}\n")];
+        assert!(lines.contains(&ends[0]), "{state}");
+        // Claims, releases and resets take no time here.
+        let interrupted = matches!(state, "COMPUTE" | "IDLE");
+        assert_eq!(lines.contains(&ends[1]), interrupted, "{state}");
+    }
+    let replayed = output(&["replay", &log, "--json"]);
+    assert_eq!(code(&replayed), 0, "{}", stderr(&replayed));
+    let replayed = json(&replayed);
+    assert_eq!(replayed["replay"]["identical"], true);
+    assert_eq!(replayed["graphs"], found["graphs"]);
+    let (again, second) = simulated(&folder, &text, "50ms");
+    assert_eq!(again["graphs"], found["graphs"]);
+    assert_eq!(
+        std::fs::read_to_string(&second).expect("a log").len(),
+        lines.len()
     );
 }
 

@@ -25,6 +25,9 @@ impl fmt::Display for RunReport {
         for requirement in &self.requirements {
             writeln!(f, "{requirement}")?;
         }
+        for graph in &self.graphs {
+            write!(f, "{graph}")?;
+        }
         for change in &self.changes {
             writeln!(f, "{change}")?;
         }
@@ -185,6 +188,9 @@ impl RunReport {
         let broken = self.requirements.iter();
         let broken = broken.filter(|r| r.verdict != RunVerdict::Met);
         reasons.extend(broken.map(ToString::to_string));
+        let broken = self.graphs.iter();
+        let broken = broken.filter(|graph| graph.verdict != RunVerdict::Met);
+        reasons.extend(broken.map(|graph| format!("graph {} not as required", graph.name)));
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
         let whole = self.stopped.is_none() && !cut;
         let end_ns = whole.then_some(self.duration_ns);

@@ -5,12 +5,14 @@ use std::io::BufRead;
 use punctual_model::{Frequency, Instant, Requirement, Span, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
+use super::graphs;
 use super::read_tables::{TablesReader, created, words_of};
 use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
 use crate::boundary::Boundaries;
 use crate::encode;
 use crate::form::{self, Form};
+use crate::graphs::GraphInfo;
 use crate::log::{
     Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TakingThread, TaskInfo,
 };
@@ -118,6 +120,7 @@ struct Reader {
     resources: Vec<String>,
     requirements: Vec<Requirement>,
     changes: Vec<ChangeInfo>,
+    graphs: Vec<GraphInfo>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
     recorded: Vec<Recorded>,
@@ -174,6 +177,11 @@ impl Reader {
             (_, Part::Header) => self.header(key, rest),
             (_, Part::Cpu) => self.cpu(key, rest),
             (_, Part::Tail) => self.tail(key, rest),
+            ("moved", Part::Counted(cpu)) => {
+                let moved = graphs::read_move(&self.graphs, rest)?;
+                self.cpus[cpu].moves.push(moved);
+                Ok(())
+            }
             (_, Part::Counted(cpu)) => counted(&mut self.cpus[cpu], key, rest),
             (_, Part::Records(_)) => Err(format!("`{}` is not a record", clip(text))),
             (_, Part::Done) => Ok(()),
@@ -224,6 +232,7 @@ impl Reader {
                 let bound = task.machine_bound.as_mut().or(task.bound.as_mut());
                 bound.ok_or("an explanation before any bound")?.explanation = unescape(rest)?;
             }
+            _ if graphs::read(&mut self.graphs, key, rest)? => {}
             _ => return Err(format!("`{}` is unknown here", clip(key))),
         }
         Ok(())
@@ -365,6 +374,7 @@ impl Reader {
             resources: self.resources,
             requirements: self.requirements,
             changes: self.changes,
+            graphs: self.graphs,
             cpus: self.cpus,
             oracle: self.oracle,
         })

@@ -7,8 +7,8 @@ use punctual_model::{Requirement, Work};
 use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
-use super::policy;
 use super::words::{escape, write_fields};
+use super::{graphs, policy};
 use crate::encode;
 use crate::form::{self, TablesLine};
 use crate::log::{Bound, ChangeInfo, CpuLog, Log};
@@ -65,6 +65,9 @@ impl<W: Write> Writer<W> {
         for change in &log.changes {
             write_change(&mut text, change);
         }
+        for graph in &log.graphs {
+            graphs::write(&mut text, graph);
+        }
         for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
             line(&mut text, "cpu", &cpu.name);
             if let Some(host) = cpu.host {
@@ -116,6 +119,12 @@ impl<W: Write> Writer<W> {
             counters(cpu, &mut self.text);
             for (thread, task) in &cpu.created {
                 put_line(&mut self.text, TablesLine::Created(*thread, *task));
+            }
+            for moved in &cpu.moves {
+                graphs::write_move(&mut self.text, moved);
+                if self.text.len() >= CHUNK {
+                    self.pass_on()?;
+                }
             }
         }
         self.text.push_str("end-of-log\n");

@@ -1,0 +1,323 @@
+//! The bodies of graphs: an engine for each graph on each of its tiles, in virtual time.
+//!
+//! A firing takes its declared work, or its wcet. Claims, releases and decisions take no time here:
+//! their costs belong to the wcets. The idle task works for ever; a release on another tile ends
+//! that by a nudge, so a poll costs nothing and finds every token at the instant of its release.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use punctual_firing::{
+    Activity, Engine, Fifos, Held, Moved, Observer, RoundRobin, State, StaticOrder, TaskScheduler,
+    When,
+};
+use punctual_model::{
+    Actor, ActorId, Graph, GraphId, GraphThread, Instant, System, TaskId, Tile, Work, WorkSource,
+};
+
+use crate::RATE;
+use crate::body::{Act, Body, Nudges, Step};
+use crate::faults::Faults;
+use crate::random::Random;
+
+/// Most transitions that are kept of a CPU.
+const MAX_MOVES: usize = 1 << 23;
+
+/// The transitions of all actors in a simulation, CPU by CPU in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Moves(Rc<RefCell<Vec<OfCpu>>>);
+
+#[derive(Debug, Default)]
+struct OfCpu {
+    moves: Vec<Moved>,
+    lost_from: Option<Instant>,
+}
+
+impl Moves {
+    /// Those of a CPU, and the instant from which on there was no room for them. Takes them out.
+    pub fn take(&self, cpu: usize) -> (Vec<Moved>, Option<Instant>) {
+        let mut all = self.0.borrow_mut();
+        let of_cpu = all.get_mut(cpu).map(std::mem::take).unwrap_or_default();
+        (of_cpu.moves, of_cpu.lost_from)
+    }
+
+    fn push(&self, cpu: usize, moved: Moved) {
+        let mut all = self.0.borrow_mut();
+        if all.len() <= cpu {
+            all.resize_with(cpu + 1, OfCpu::default);
+        }
+        let of_cpu = &mut all[cpu];
+        if of_cpu.moves.len() < MAX_MOVES {
+            of_cpu.moves.push(moved);
+        } else if of_cpu.lost_from.is_none() {
+            of_cpu.lost_from = Some(moved.at);
+        }
+    }
+}
+
+/// The bodies of the graphs of a system that has a task for each of their threads
+/// ([`System::with_graph_threads`]). Their transitions go to `moves`. O(actors · FIFOs).
+pub fn graph_bodies(
+    system: &System,
+    threads: &[GraphThread],
+    (faults, seed): (&Faults, u64),
+    moves: &Moves,
+) -> Vec<(TaskId, Box<dyn Body>)> {
+    let mut bodies: Vec<(TaskId, Box<dyn Body>)> = Vec::new();
+    for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
+        let own: Vec<&GraphThread> = threads.iter().filter(|t| t.graph == id).collect();
+        let fifos = Rc::new(RefCell::new(Held::at_first(graph)));
+        for thread in &own {
+            let body = GraphBody {
+                fifos: Rc::clone(&fifos),
+                moves: moves.clone(),
+                ..GraphBody::new(graph, thread, &own, (faults, seed))
+            };
+            bodies.push((thread.task, Box::new(body)));
+        }
+    }
+    bodies
+}
+
+/// One graph on one tile.
+struct GraphBody {
+    graph: GraphId,
+    tile: Tile,
+    engine: Engine<Box<dyn TaskScheduler>>,
+    /// Tokens and space, for all tiles of the graph.
+    fifos: Rc<RefCell<Held>>,
+    moves: Moves,
+    /// By the place of the actor: itself, its work by phase, and how much is left of a firing that
+    /// was preempted.
+    actors: Vec<ActorId>,
+    works: Vec<Vec<Work>>,
+    left: Vec<Work>,
+    /// The actor whose firing is computed.
+    computes: Option<usize>,
+    /// Decided when it was switched in.
+    decided: Option<Activity>,
+    has_begun: bool,
+    /// By FIFO: the thread of another tile that reads it, and the one that writes it.
+    ends: Vec<[Option<TaskId>; 2]>,
+    peers: Vec<TaskId>,
+    /// Firings are shorter by chance.
+    shorter: Option<Random>,
+}
+
+impl GraphBody {
+    fn new(
+        graph: &Graph,
+        thread: &GraphThread,
+        own: &[&GraphThread],
+        (faults, seed): (&Faults, u64),
+    ) -> GraphBody {
+        let tile = thread.tile;
+        let when = When::OwnTime;
+        let engine = Engine::new(graph, tile, when, scheduler(graph, tile));
+        let places = 0..engine.actors();
+        let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
+        let work = |actor: &ActorId| works(&graph.actors[actor.index()]);
+        let elsewhere = |actor: ActorId| {
+            let there = graph.actors[actor.index()].tile;
+            let thread = own.iter().find(|thread| thread.tile == there);
+            thread.filter(|_| there != tile).map(|thread| thread.task)
+        };
+        let ends = graph.fifos.iter();
+        let ends: Vec<_> = ends
+            .map(|fifo| [fifo.to, fifo.from].map(elsewhere))
+            .collect();
+        let purpose = (1 << 32) + u64::from(thread.task.0);
+        GraphBody {
+            graph: thread.graph,
+            tile,
+            left: vec![Work::ZERO; actors.len()],
+            works: actors.iter().map(work).collect(),
+            actors,
+            engine,
+            fifos: Rc::new(RefCell::new(Held::at_first(graph))),
+            moves: Moves::default(),
+            computes: None,
+            decided: None,
+            has_begun: false,
+            peers: ends.iter().flatten().flatten().copied().collect(),
+            ends,
+            shorter: faults.short_firings.then(|| Random::new(seed, purpose)),
+        }
+    }
+
+    /// Asks the engine, and tells the readers and writers of other tiles.
+    fn ask(
+        &mut self,
+        now: Instant,
+        others: &mut Nudges,
+        ask: impl FnOnce(&mut Engine<Box<dyn TaskScheduler>>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
+    ) -> Activity {
+        let mut fifos = self.fifos.borrow_mut();
+        let mut seen = Seen {
+            held: &mut fifos,
+            ends: &self.ends,
+            others,
+        };
+        let mut told = Told {
+            at: now,
+            graph: self.graph,
+            cpu: self.tile.cpu.index(),
+            actors: &self.actors,
+            moves: &self.moves,
+        };
+        ask(&mut self.engine, &mut seen, &mut told)
+    }
+
+    /// The work of the firing that this actor begins.
+    fn work(&mut self, place: usize) -> Work {
+        let phase = self.engine.rule(place).map_or(0, |rule| rule.phase());
+        let works = &self.works[place];
+        let work = works.get(phase).or(works.first()).copied();
+        let work = work.unwrap_or(Work::ZERO);
+        match &mut self.shorter {
+            Some(random) => random.span(work.as_span()).as_work(),
+            None => work,
+        }
+    }
+}
+
+impl Body for GraphBody {
+    fn begin(&mut self, _: u64, _: Option<Work>) {}
+
+    fn next(&mut self, now: Instant, others: &mut Nudges) -> Step {
+        self.computes = None;
+        let act = Act::Continue;
+        loop {
+            let activity = match self.decided.take() {
+                Some(decided) => decided,
+                None if self.has_begun => {
+                    self.ask(now, others, |engine, fifos, told| engine.next(fifos, told))
+                }
+                None => self.ask(now, others, |engine, fifos, told| {
+                    engine.resumed(fifos, told)
+                }),
+            };
+            self.has_begun = true;
+            let work = match activity {
+                Activity::Compute(place) => {
+                    self.computes = Some(place);
+                    Some(self.work(place))
+                }
+                Activity::GoOn(place) => {
+                    self.computes = Some(place);
+                    Some(self.left[place])
+                }
+                Activity::Idle => None,
+                Activity::Claim(_) | Activity::Release(_) | Activity::Reset(_) => continue,
+            };
+            return Step { work, act };
+        }
+    }
+
+    fn switched_out(&mut self, now: Instant, left: Option<Work>) {
+        if let (Some(place), Some(left)) = (self.computes, left) {
+            self.left[place] = left;
+        }
+        self.ask(now, &mut Nudges::default(), |engine, _, told| {
+            engine.preempted(told);
+            Activity::Idle
+        });
+    }
+
+    fn switched_in(&mut self, now: Instant) -> bool {
+        // A decision releases nothing, so nobody needs a nudge.
+        let others = &mut Nudges::default();
+        let decided = self.ask(now, others, |engine, fifos, told| {
+            engine.resumed(fifos, told)
+        });
+        self.decided = Some(decided);
+        true
+    }
+
+    fn peers(&self) -> &[TaskId] {
+        &self.peers
+    }
+}
+
+/// FIFOs that tell the other end what has come or gone.
+struct Seen<'a> {
+    held: &'a mut Held,
+    ends: &'a [[Option<TaskId>; 2]],
+    others: &'a mut Nudges,
+}
+
+impl Seen<'_> {
+    fn tell(&mut self, fifo: usize, end: usize) {
+        let task = self.ends.get(fifo).and_then(|ends| ends[end]);
+        if let Some(task) = task {
+            self.others.nudge(task);
+        }
+    }
+}
+
+impl Fifos for Seen<'_> {
+    fn tokens(&self, fifo: usize) -> u32 {
+        self.held.tokens(fifo)
+    }
+
+    fn space(&self, fifo: usize) -> u32 {
+        self.held.space(fifo)
+    }
+
+    fn consume(&mut self, fifo: usize, count: u32) {
+        self.held.consume(fifo, count);
+        self.tell(fifo, 1);
+    }
+
+    fn produce(&mut self, fifo: usize, count: u32) {
+        self.held.produce(fifo, count);
+        self.tell(fifo, 0);
+    }
+}
+
+/// Writes the transitions down.
+struct Told<'a> {
+    at: Instant,
+    graph: GraphId,
+    cpu: usize,
+    actors: &'a [ActorId],
+    moves: &'a Moves,
+}
+
+impl Observer for Told<'_> {
+    fn moved(&mut self, place: usize, firing: u64, state: State, preempted: bool) {
+        let moved = Moved {
+            at: self.at,
+            firing,
+            actor: self.actors[place],
+            graph: self.graph,
+            state,
+            preempted,
+        };
+        self.moves.push(self.cpu, moved);
+    }
+}
+
+/// The order of a graph's actors on a tile: the declared one, or by turns.
+fn scheduler(graph: &Graph, tile: Tile) -> Box<dyn TaskScheduler> {
+    let Some(order) = graph.orders.iter().find(|order| order.tile == tile) else {
+        return Box::new(RoundRobin);
+    };
+    let mut here = (0..).map(ActorId).zip(&graph.actors);
+    let here: Vec<ActorId> = here
+        .by_ref()
+        .filter(|(_, actor)| actor.tile == tile)
+        .map(|(id, _)| id)
+        .collect();
+    let place = |actor: &ActorId| here.iter().position(|id| id == actor);
+    let places = order.firings.iter().filter_map(place).collect();
+    Box::new(StaticOrder::new(places))
+}
+
+/// The work of an actor's firings, by phase.
+fn works(actor: &Actor) -> Vec<Work> {
+    match &actor.work {
+        Some(WorkSource::Burn(work)) => vec![work.ticks_up(RATE)],
+        _ => actor.wcet.iter().map(|work| work.ticks_up(RATE)).collect(),
+    }
+}

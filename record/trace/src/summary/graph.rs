@@ -1,0 +1,302 @@
+//! Graphs: the doings of their actors, beside the bounds of the verdict and the requirements.
+
+use std::fmt;
+
+use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
+use punctual_model::{Actor, Span, Tile, Work};
+
+use super::RunVerdict;
+use crate::graphs::{GraphInfo, State};
+use crate::log::Log;
+use crate::short::{Count, Short};
+
+/// A graph as it was seen, beside its promises.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GraphReport {
+    /// From the file.
+    pub name: String,
+    /// Iterations whose outputs are all there.
+    pub iterations: u64,
+    /// From one iteration to the next over the later half of them, rounded up; `None`: too few.
+    pub period_ns: Option<u64>,
+    /// The longest distance of two iterations that follow each other.
+    pub longest_period_ns: Option<u64>,
+    /// From the start until every output has fired once.
+    pub first_output_ns: Option<u64>,
+    /// The longest time from the start of an iteration's period to its last output. Periods are
+    /// those required, or those of the bound.
+    pub latency_ns: Option<u64>,
+    /// The bound of the period, rounded up.
+    pub period_bound_ns: Option<u64>,
+    /// The bound of the first output.
+    pub first_output_bound_ns: Option<u64>,
+    /// The bound of the latency.
+    pub latency_bound_ns: Option<u64>,
+    /// The longest period allowed.
+    pub every_ns: Option<u64>,
+    /// The longest latency allowed.
+    pub within_ns: Option<u64>,
+    /// Kept or broken. Of a required period: each iteration that is due has come, at the latest
+    /// when the bounds say.
+    pub verdict: RunVerdict,
+    /// In the order of the file.
+    pub actors: Vec<ActorReport>,
+}
+
+/// An actor and its firings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ActorReport {
+    /// From the file.
+    pub name: String,
+    /// Its scheduler, or its CPU.
+    pub on: String,
+    /// Firings that ended.
+    pub firings: u64,
+    /// How often the end of a slot interrupted one.
+    pub preemptions: u64,
+    /// The longest execution of a firing.
+    pub longest_ns: Option<u64>,
+    /// The longest wcet of its phases.
+    pub wcet_ns: u64,
+}
+
+/// The doings of one actor.
+#[derive(Clone, Default)]
+struct Seen {
+    /// When its firings ended: their tokens had been handed on.
+    ends: Vec<u64>,
+    longest: Option<u64>,
+    preemptions: u64,
+    /// Of the firing under way: executed until the transition before, and since when it executes.
+    executed: u64,
+    since: Option<u64>,
+}
+
+impl Seen {
+    fn moved(&mut self, at: u64, state: State, preempted: bool) {
+        if let Some(since) = self.since.take() {
+            self.executed += at.saturating_sub(since);
+        }
+        match (state, preempted) {
+            (State::Idle, _) => {
+                self.executed = 0;
+                return;
+            }
+            (_, true) => self.preemptions += 1,
+            (State::Reset, false) => {
+                self.ends.push(at);
+                self.longest = self.longest.max(Some(self.executed));
+            }
+            (State::Claim | State::Compute | State::Release, false) => {}
+        }
+        self.since = (!preempted).then_some(at);
+    }
+}
+
+/// All graphs. O(transitions).
+pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
+    let actors = |info: &GraphInfo| vec![Seen::default(); info.graph.actors.len()];
+    let mut seen: Vec<Vec<Seen>> = log.graphs.iter().map(actors).collect();
+    for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
+        let of_graph = seen.get_mut(moved.graph.index());
+        if let Some(actor) = of_graph.and_then(|all| all.get_mut(moved.actor.index())) {
+            actor.moved(log.ns(moved.at.ticks()), moved.state, moved.preempted);
+        }
+    }
+    let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from).min();
+    let until = log.ns(lost.unwrap_or(log.header.end).ticks());
+    let all = log.graphs.iter().zip(&seen);
+    all.map(|(info, seen)| report(log, info, seen, until))
+        .collect()
+}
+
+fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport {
+    let graph = &info.graph;
+    let ends = iterations(info, seen);
+    let bound = info.bound.as_ref();
+    let period = bound.map(|bound| bound.period);
+    let every = graph.every.map(|every| Fraction::whole(every.as_ns()));
+    // The analysis measures latencies against the longer of both.
+    let against = every
+        .max(period)
+        .filter(|_| every.is_some() || bound.is_some());
+    let latency = against.and_then(|period| latency(&ends, period));
+    let first = outputs(graph)
+        .into_iter()
+        .map(|actor| seen[actor].ends.first());
+    let first: Option<Vec<&u64>> = first.collect();
+    let ns = |span: Option<Span<_>>| span.map(Span::as_ns);
+    let within = ns(graph.within);
+    let late = within.is_some_and(|within| latency.is_some_and(|latency| latency > within));
+    let slow = every.is_some_and(|every| is_slow(info, &ends, every, until));
+    let actor = |(actor, seen): (&Actor, &Seen)| ActorReport {
+        name: actor.name.clone(),
+        on: place(log, actor.tile),
+        firings: seen.ends.len() as u64,
+        preemptions: seen.preemptions,
+        longest_ns: seen.longest,
+        wcet_ns: actor
+            .wcet
+            .iter()
+            .map(|wcet| Work::as_ns(*wcet))
+            .max()
+            .unwrap_or(0),
+    };
+    GraphReport {
+        name: graph.name.clone(),
+        iterations: ends.len() as u64,
+        period_ns: mean_period(&ends[ends.len().saturating_sub(1) / 2..]).map(Fraction::rounded_up),
+        longest_period_ns: ends.windows(2).map(|two| two[1] - two[0]).max(),
+        first_output_ns: first.and_then(|all| all.into_iter().max().copied()),
+        latency_ns: latency,
+        period_bound_ns: period.map(Fraction::rounded_up),
+        first_output_bound_ns: bound.and_then(|bound| ns(bound.first_output)),
+        latency_bound_ns: bound.and_then(|bound| ns(bound.latency)),
+        every_ns: ns(graph.every),
+        within_ns: within,
+        verdict: match late || slow {
+            true => RunVerdict::Missed,
+            false => RunVerdict::Met,
+        },
+        actors: graph.actors.iter().zip(seen).map(actor).collect(),
+    }
+}
+
+/// When the iterations were complete: each output had fired as often as in all of them.
+fn iterations(info: &GraphInfo, seen: &[Seen]) -> Vec<u64> {
+    let Ok(Rates::Consistent(firings)) = firings_per_iteration(&info.graph) else {
+        return Vec::new();
+    };
+    let of_actor = |actor: usize| {
+        let each = usize::try_from(firings[actor]).unwrap_or(usize::MAX).max(1);
+        seen[actor]
+            .ends
+            .chunks_exact(each)
+            .filter_map(|firings| firings.last().copied())
+    };
+    let outputs = outputs(&info.graph).into_iter().map(of_actor);
+    let all: Option<Vec<u64>> = outputs
+        .map(Iterator::collect::<Vec<u64>>)
+        .reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect());
+    all.unwrap_or_default()
+}
+
+fn mean_period(ends: &[u64]) -> Option<Fraction> {
+    let (first, last) = (ends.first()?, ends.last()?);
+    Fraction::new(last - first, ends.len() as u64 - 1)
+}
+
+/// The longest time from the start of an iteration's period to its end.
+fn latency(ends: &[u64], period: Fraction) -> Option<u64> {
+    let after = |(k, end): (u128, &u64)| {
+        let start = k * u128::from(period.numerator()) / u128::from(period.denominator());
+        u64::try_from(u128::from(*end).saturating_sub(start)).unwrap_or(u64::MAX)
+    };
+    (0..).zip(ends).map(after).max()
+}
+
+/// Whether iterations come later than one in each `every`, as far as can be said at `until`.
+fn is_slow(info: &GraphInfo, ends: &[u64], every: Fraction, until: u64) -> bool {
+    let promised = info.bound.as_ref().filter(|bound| bound.period <= every);
+    match promised.and_then(|bound| bound.latency) {
+        Some(latency) => {
+            let latest = u128::from(latency.as_ns());
+            let due = |k: usize| k as u128 * u128::from(every.numerator()) + latest;
+            let late = ends
+                .iter()
+                .enumerate()
+                .any(|(k, end)| u128::from(*end) > due(k));
+            late || due(ends.len()) < u128::from(until)
+        }
+        None => mean_period(ends).is_none_or(|period| period > every),
+    }
+}
+
+fn place(log: &Log, tile: Tile) -> String {
+    let scheduler = tile.scheduler.and_then(|id| log.schedulers.get(id.index()));
+    let cpu = || log.cpus.get(tile.cpu.index()).map(|cpu| &cpu.name);
+    scheduler.or_else(cpu).map_or("?".into(), String::clone)
+}
+
+impl GraphReport {
+    /// Whether something was seen that the verdict excludes: an output later than its bound, or a
+    /// firing above its wcet.
+    pub fn exceeds_bound(&self) -> bool {
+        let pairs = [
+            (self.first_output_ns, self.first_output_bound_ns),
+            (self.latency_ns, self.latency_bound_ns),
+        ];
+        let above = |(seen, bound)| matches!((seen, bound), (Some(a), Some(b)) if a > b);
+        let longer = |actor: &ActorReport| actor.longest_ns > Some(actor.wcet_ns);
+        pairs.into_iter().any(above) || self.actors.iter().any(longer)
+    }
+}
+
+impl fmt::Display for GraphReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |ns: Option<u64>| ns.map_or("-".into(), |ns| Short(ns).to_string());
+        let (iterations, verdict) = (Count(self.iterations), self.verdict.name());
+        writeln!(f, "graph {}: {iterations} iterations, {verdict}", self.name)?;
+        writeln!(
+            f,
+            "  {:21} {:>9} {:>9} {:>9}",
+            "", "seen", "bound", "required"
+        )?;
+        let rows = [
+            (
+                "period",
+                self.period_ns,
+                self.period_bound_ns,
+                self.every_ns,
+            ),
+            (
+                "first output",
+                self.first_output_ns,
+                self.first_output_bound_ns,
+                None,
+            ),
+            (
+                "latency",
+                self.latency_ns,
+                self.latency_bound_ns,
+                self.within_ns,
+            ),
+        ];
+        for (name, seen, bound, required) in rows {
+            let [seen, bound, required] = [seen, bound, required].map(short);
+            writeln!(f, "  {name:21} {seen:>9} {bound:>9} {required:>9}")?;
+        }
+        let width = |of: fn(&ActorReport) -> &str, least: usize| {
+            let names = self.actors.iter().map(|actor| of(actor).chars().count());
+            names.max().unwrap_or(0).max(least)
+        };
+        let (name, on) = (width(|a| &a.name, 5), width(|a| &a.on, 2));
+        writeln!(
+            f,
+            "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}",
+            "actor", "on", "firings", "preempted", "longest", "wcet"
+        )?;
+        for actor in &self.actors {
+            let long = match actor.longest_ns > Some(actor.wcet_ns) {
+                true => "  LONGER THAN ITS WCET",
+                false => "",
+            };
+            writeln!(
+                f,
+                "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}{long}",
+                actor.name,
+                actor.on,
+                Count(actor.firings),
+                Count(actor.preemptions),
+                short(actor.longest_ns),
+                short(Some(actor.wcet_ns)),
+            )?;
+        }
+        match self.exceeds_bound() {
+            true => writeln!(f, "  something is above its bound"),
+            false => Ok(()),
+        }
+    }
+}
