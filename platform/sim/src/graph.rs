@@ -7,10 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_firing::{
-    Activity, Engine, Fifos, Held, Moved, Observer, RoundRobin, State, StaticOrder, TaskScheduler,
-    When,
-};
+use punctual_firing::{Activity, Declared, Engine, Fifos, Held, Moved, Observer, State};
 use punctual_model::{
     Actor, ActorId, Graph, GraphId, GraphThread, Instant, System, TaskId, Tile, Work, WorkSource,
 };
@@ -83,7 +80,7 @@ pub fn graph_bodies(
 struct GraphBody {
     graph: GraphId,
     tile: Tile,
-    engine: Engine<Box<dyn TaskScheduler>>,
+    engine: Engine<Declared>,
     /// Tokens and space, for all tiles of the graph.
     fifos: Rc<RefCell<Held>>,
     moves: Moves,
@@ -112,8 +109,7 @@ impl GraphBody {
         (faults, seed): (&Faults, u64),
     ) -> GraphBody {
         let tile = thread.tile;
-        let when = When::OwnTime;
-        let engine = Engine::new(graph, tile, when, scheduler(graph, tile));
+        let engine = Engine::declared(graph, tile);
         let places = 0..engine.actors();
         let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
         let work = |actor: &ActorId| works(&graph.actors[actor.index()]);
@@ -150,7 +146,7 @@ impl GraphBody {
         &mut self,
         now: Instant,
         others: &mut Nudges,
-        ask: impl FnOnce(&mut Engine<Box<dyn TaskScheduler>>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
+        ask: impl FnOnce(&mut Engine<Declared>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
     ) -> Activity {
         let mut fifos = self.fifos.borrow_mut();
         let mut seen = Seen {
@@ -296,22 +292,6 @@ impl Observer for Told<'_> {
         };
         self.moves.push(self.cpu, moved);
     }
-}
-
-/// The order of a graph's actors on a tile: the declared one, or by turns.
-fn scheduler(graph: &Graph, tile: Tile) -> Box<dyn TaskScheduler> {
-    let Some(order) = graph.orders.iter().find(|order| order.tile == tile) else {
-        return Box::new(RoundRobin);
-    };
-    let mut here = (0..).map(ActorId).zip(&graph.actors);
-    let here: Vec<ActorId> = here
-        .by_ref()
-        .filter(|(_, actor)| actor.tile == tile)
-        .map(|(id, _)| id)
-        .collect();
-    let place = |actor: &ActorId| here.iter().position(|id| id == actor);
-    let places = order.firings.iter().filter_map(place).collect();
-    Box::new(StaticOrder::new(places))
 }
 
 /// The work of an actor's firings, by phase.

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use punctual_dataflow::Fraction;
 use punctual_model::{
-    Actor, ActorId, CpuId, Fifo, Graph, GraphId, Instant, Place, SchedulerId, Span, StaticOrder,
-    Tile, Work,
+    Actor, ActorId, CpuId, Fifo, Graph, GraphId, Instant, Order, OrderRule, Place, Preempted,
+    SchedulerId, Span, Tile, When, Work,
 };
 
 use super::words::{clip, escape, number, unescape};
@@ -44,8 +44,14 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
         );
     }
     for order in &graph.orders {
-        let firings = list(order.firings.iter().map(|actor| actor.0));
-        let _ = writeln!(text, "static-order {} {firings}", tile(order.tile));
+        let tile = tile(order.tile);
+        let (when, by) = (word(&WHENS, order.when), rule(&order.by));
+        let _ = write!(text, "order {tile} {when} {by}");
+        if !order.by.listed().is_empty() {
+            let listed = list(order.by.listed().iter().map(|actor| actor.0));
+            let _ = write!(text, " {listed}");
+        }
+        text.push('\n');
     }
 }
 
@@ -60,6 +66,28 @@ pub(super) fn write_move(text: &mut String, moved: &Moved) {
         moved.firing,
         moved.state.name(moved.preempted)
     );
+}
+
+/// The words of the instants at which an application decides.
+const WHENS: [(&str, When); 3] = [
+    ("own-time", When::OwnTime),
+    ("between-slots", When::BetweenSlots(Preempted::Continues)),
+    ("passing-over", When::BetweenSlots(Preempted::PassedOver)),
+];
+
+fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    let mut words = words.iter();
+    words
+        .find(|(_, of)| *of == value)
+        .map_or("?", |(word, _)| word)
+}
+
+const fn rule(by: &OrderRule) -> &'static str {
+    match by {
+        OrderRule::RoundRobin => "round-robin",
+        OrderRule::Static(_) => "static",
+        OrderRule::Tdm(_) => "tdm",
+    }
 }
 
 fn maybe<T: Display>(value: Option<T>) -> String {
@@ -86,7 +114,7 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         graphs.push(GraphInfo { graph, bound: None });
         return Ok(true);
     }
-    if !matches!(key, "graph-bound" | "actor" | "fifo" | "static-order") {
+    if !matches!(key, "graph-bound" | "actor" | "fifo" | "order") {
         return Ok(false);
     }
     let info = graphs.last_mut().ok_or("it belongs to no graph")?;
@@ -110,10 +138,10 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
             let fifo = fields.fifo(&info.graph)?;
             info.graph.fifos.push(fifo);
         }
-        _ => info.graph.orders.push(StaticOrder {
-            tile: fields.tile()?,
-            firings: fields.actors(&info.graph)?,
-        }),
+        _ => {
+            let order = fields.order(&info.graph)?;
+            info.graph.orders.push(order);
+        }
     }
     Ok(true)
 }
@@ -190,6 +218,20 @@ impl<'a> Fields<'a> {
             .into_iter()
             .map(|id| there(graph, id))
             .collect()
+    }
+
+    fn order(&mut self, graph: &Graph) -> Result<Order, String> {
+        let tile = self.tile()?;
+        let when = self.next();
+        let found = WHENS.iter().find(|(word, _)| *word == when);
+        let (_, when) = *found.ok_or_else(|| format!("`{}` is no time to decide", clip(when)))?;
+        let by = match self.next() {
+            "round-robin" => OrderRule::RoundRobin,
+            "static" => OrderRule::Static(self.actors(graph)?),
+            "tdm" => OrderRule::Tdm(self.actors(graph)?),
+            other => return Err(format!("`{}` is no rule of an order", clip(other))),
+        };
+        Ok(Order { tile, when, by })
     }
 
     fn fifo(&mut self, graph: &Graph) -> Result<Fifo, String> {
