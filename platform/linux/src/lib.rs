@@ -67,7 +67,8 @@ pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};
 pub use run::foreign::{ForeignError, foreign_body};
 pub use run::foreign_policy::{
-    ForeignMaker, ForeignPolicy, PolicyAttributes, PolicyPick, PolicyTable, foreign_policy,
+    ForeignMaker, ForeignPolicy, PolicyAttributes, PolicyMaker, PolicyPick, PolicyTable,
+    foreign_policy,
 };
 pub use run::life::{end_run, held_alive};
 pub use run::manage::{ManageError, home, manage, replace};

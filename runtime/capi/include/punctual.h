@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "punctual_policy.h"
+
 /* As long as it takes: for within_ns. */
 #define PUNCTUAL_FOREVER UINT64_MAX
 
@@ -303,7 +305,7 @@ typedef enum punctual_ceiling {
 /**
  * The policy that decides on a CPU: the values of `policy`.
  */
-typedef enum punctual_policy {
+typedef enum punctual_policy_kind {
     /**
      * The earliest absolute deadline first.
      */
@@ -324,7 +326,7 @@ typedef enum punctual_policy {
      * The highest priority first; a running thread goes on until it waits or its job is done.
      */
     PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
-} punctual_policy;
+} punctual_policy_kind;
 
 /**
  * How a text is written: what `form` says.
@@ -494,7 +496,7 @@ typedef struct punctual_cpu {
      */
     uint32_t host;
     /**
-     * One of `punctual_policy`.
+     * One of `punctual_policy_kind`.
      */
     uint32_t policy;
     /**
@@ -640,7 +642,7 @@ typedef struct punctual_branch {
      */
     uint32_t parent;
     /**
-     * How it orders its threads and children: one of `punctual_policy`.
+     * How it orders its threads and children: one of `punctual_policy_kind`.
      */
     uint32_t policy;
     /**
@@ -652,6 +654,35 @@ typedef struct punctual_branch {
      */
     struct punctual_terms terms;
 } punctual_branch;
+
+/**
+ * A policy of the program's own, for a branch: `policies` of `punctual_options`. The branch
+ * decides on its own supply then, and has threads only. A policy that is slow, wrong or endless,
+ * or crashes, costs nobody but its own threads.
+ */
+typedef struct punctual_own_policy {
+    /**
+     * The branch: its place in `schedulers`, counted from 1.
+     */
+    uint32_t branch;
+    /**
+     * So many periods of its supply may pass without a lawful answer before its threads go on
+     * under `fallback`; at once when it crashes. 0: it has none.
+     */
+    uint32_t fallback_after;
+    /**
+     * One of `punctual_policy_kind`.
+     */
+    uint32_t fallback;
+    /**
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     */
+    uint64_t fallback_timeslice_ns;
+    /**
+     * Makes it, once, during the call that starts the run (`punctual_policy.h`).
+     */
+    punctual_policy_maker make;
+} punctual_own_policy;
 
 /**
  * How a run starts. Made by `punctual_defaults` below, which sets `size`; a field that is 0 or
@@ -708,6 +739,14 @@ typedef struct punctual_options {
      * How many schedulers each CPU may have at a time beside them (`punctual_scheduler_promote`).
      */
     uint32_t promotions;
+    /**
+     * The program's own policies for some of `schedulers`. Null: none.
+     */
+    const struct punctual_own_policy *policies;
+    /**
+     * How many.
+     */
+    size_t policy_count;
 } punctual_options;
 
 /**
@@ -1265,9 +1304,10 @@ enum punctual_status punctual_was_real_time(int *was);
  * end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
  *
  * `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
- * refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
- * that it asks for; `PUNCTUAL_OVER` when the run ended before the first thread did, or that failed
- * (`punctual_why` says more in all three cases). On threads of the program, not of a run.
+ * refuses what a run needs, or a policy cannot be made; `PUNCTUAL_REFUSED` when the first thread
+ * does not get the guarantee that it asks for; `PUNCTUAL_OVER` when the run ended before the first
+ * thread did, or that failed (`punctual_why` says more in all three cases). On threads of the
+ * program, not of a run.
  *
  * Pointers:
  * Each pointer is null or to what it says, for as long as the call takes; the bodies may be
@@ -1372,7 +1412,7 @@ enum punctual_status punctual_scheduler_create(struct punctual_scheduler schedul
                                                void *argument);
 
 /**
- * Another policy, one of `punctual_policy`, orders what a scheduler orders, from this instant on,
+ * Another policy, one of `punctual_policy_kind`, orders what a scheduler orders, from now on,
  * if everybody is on time under it; `timeslice_ns` is 0 but with `PUNCTUAL_ROUND_ROBIN`. Jobs,
  * budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
  * could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two
@@ -1964,6 +2004,8 @@ static inline punctual_options punctual_defaults(void)
     options.schedulers = NULL;
     options.scheduler_count = 0;
     options.promotions = 0;
+    options.policies = NULL;
+    options.policy_count = 0;
     return options;
 }
 

@@ -1,7 +1,8 @@
 /* punctual_policy.h - the order of a scheduler's threads, written in C
  *
  * A scheduler with `trust = "own-time"` and `code = { library = "libx.so", symbol = "mine" }` in a
- * system file is ordered by the policy that the function `mine` of that object makes. It runs on
+ * system file is ordered by the policy that the function `mine` of that object makes; so is a
+ * branch of a program's tree by the function of its `punctual_own_policy` (punctual.h). It runs on
  * the scheduler's own supply: one that is slow, wrong or endless costs nobody else.
  *
  * Rules:
@@ -57,6 +58,7 @@ typedef struct punctual_policy {
 /* Makes a policy for threads with numbers below `threads`: fills the table, which is all zero, and
  * returns 0. Anything else says that it cannot. */
 typedef int punctual_make_policy(uint32_t threads, punctual_policy *policy);
+typedef punctual_make_policy *punctual_policy_maker;
 
 #ifdef __cplusplus
 }

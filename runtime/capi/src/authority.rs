@@ -55,10 +55,22 @@ pub(crate) fn hold<T: PartialEq>(
     if let Some(known) = known {
         return Ok(known);
     }
+    hold_new(table, || Ok(it))
+}
+
+/// The number and the key of a handle for something that is made once there is room for it: nothing
+/// is made that nobody could name.
+pub(crate) fn hold_new<T>(
+    table: &'static Table<Held<T>>,
+    make: impl FnOnce() -> Result<T, Status>,
+) -> Result<(u64, u64), Status> {
     // The standard library draws the seeds of its maps from the system.
     let drawn = RandomState::new();
     let (key, to_lend) = (drawn.hash_one(1_u8), drawn.hash_one(2_u8));
-    let id = table.insert(Held { it, key, to_lend })?;
+    let id = table.insert_with(|| {
+        let it = make()?;
+        Ok(Held { it, key, to_lend })
+    })?;
     Ok((id, key))
 }
 

@@ -12,7 +12,7 @@ use crate::authority::forget_all;
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
-use crate::policy::policy;
+use crate::policy::{policy, punctual_own_policy, with_policies};
 use crate::report::keep_report;
 use crate::rwlock::forget_users;
 use crate::scheduler::{punctual_branch, tree};
@@ -26,7 +26,7 @@ use crate::thread::{Carried, first_work, forget_threads, punctual_body};
 pub struct punctual_cpu {
     /// The CPU, as the kernel counts them.
     pub host: u32,
-    /// One of `punctual_policy`.
+    /// One of `punctual_policy_kind`.
     pub policy: u32,
     /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
     pub timeslice_ns: u64,
@@ -67,6 +67,10 @@ pub struct punctual_options {
     pub scheduler_count: usize,
     /// How many schedulers each CPU may have at a time beside them (`punctual_scheduler_promote`).
     pub promotions: u32,
+    /// The program's own policies for some of `schedulers`. Null: none.
+    pub policies: *const punctual_own_policy,
+    /// How many.
+    pub policy_count: usize,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -102,9 +106,10 @@ impl Drop for Alone {
 /// end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
 ///
 /// `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
-/// refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
-/// that it asks for; `PUNCTUAL_OVER` when the run ended before the first thread did, or that failed
-/// (`punctual_why` says more in all three cases). On threads of the program, not of a run.
+/// refuses what a run needs, or a policy cannot be made; `PUNCTUAL_REFUSED` when the first thread
+/// does not get the guarantee that it asks for; `PUNCTUAL_OVER` when the run ended before the first
+/// thread did, or that failed (`punctual_why` says more in all three cases). On threads of the
+/// program, not of a run.
 ///
 /// # Safety
 /// Each pointer is null or to what it says, for as long as the call takes; the bodies may be
@@ -172,7 +177,10 @@ unsafe fn with_options(
         runtime = runtime.spread(unsafe { spread(options.spread) }?);
     }
     // SAFETY: as the caller vouches.
-    runtime = runtime.tree(unsafe { tree(options.schedulers, options.scheduler_count) }?);
+    let mut tree = unsafe { tree(options.schedulers, options.scheduler_count) }?;
+    let own = (options.policies, options.policy_count);
+    // SAFETY: as the caller vouches.
+    runtime = unsafe { with_policies(runtime, &mut tree, own) }?.tree(tree);
     let promotions = u16::try_from(options.promotions);
     runtime = runtime.promotions(promotions.map_err(|_| Status::PUNCTUAL_INVALID)?);
     for place in 0..options.beside_count {

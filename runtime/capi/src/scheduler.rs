@@ -10,7 +10,7 @@ use punctual_model::{
 };
 
 use crate::admission::refused;
-use crate::authority::{Held, SCHEDULERS, forget_the_dead, held, hold, recipient};
+use crate::authority::{Held, SCHEDULERS, forget_the_dead, held, hold, hold_new, recipient};
 use crate::constraint::punctual_constraint;
 use crate::edge::{answer, give, is_place, sized, text};
 use crate::policy::policy;
@@ -86,7 +86,7 @@ pub struct punctual_branch {
     /// Its parent: 0 for the policy of the CPU, else the place of a branch of the same array,
     /// counted from 1.
     pub parent: u32,
-    /// How it orders its threads and children: one of `punctual_policy`.
+    /// How it orders its threads and children: one of `punctual_policy_kind`.
     pub policy: u32,
     /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
     pub timeslice_ns: u64,
@@ -187,6 +187,13 @@ fn handle_of(scheduler: Scheduler) -> Result<punctual_scheduler, Status> {
     Ok(punctual_scheduler { id, key })
 }
 
+fn handle_of_new(
+    make: impl FnOnce() -> Result<Scheduler, Status>,
+) -> Result<punctual_scheduler, Status> {
+    let (id, key) = hold_new(&SCHEDULERS, make)?;
+    Ok(punctual_scheduler { id, key })
+}
+
 /// The root of the tree of the caller's CPU: its own policy, with authority over the whole tree. It
 /// is given to the first thread of the CPU, once; `PUNCTUAL_NOT_YOURS` to anybody else. On threads
 /// of a run.
@@ -199,7 +206,7 @@ pub unsafe extern "C" fn punctual_scheduler_root(
 ) -> punctual_status {
     answer(|| {
         is_place(scheduler)?;
-        let root = handle_of(Scheduler::root().map_err(refused)?)?;
+        let root = handle_of_new(|| Scheduler::root().map_err(refused))?;
         // SAFETY: as the caller vouches.
         unsafe { give(scheduler, root) }
     })
@@ -248,8 +255,7 @@ pub unsafe extern "C" fn punctual_scheduler_promote(
         let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
         let terms = terms(&asks)?;
         let entry = find(scheduler)?;
-        let made = entry.it.promote(&name, terms).map_err(refused)?;
-        let made = handle_of(made)?;
+        let made = handle_of_new(|| entry.it.promote(&name, terms).map_err(refused))?;
         // SAFETY: as the caller vouches.
         unsafe { give(child, made) }
     })
@@ -296,7 +302,7 @@ pub unsafe extern "C" fn punctual_scheduler_create(
     })
 }
 
-/// Another policy, one of `punctual_policy`, orders what a scheduler orders, from this instant on,
+/// Another policy, one of `punctual_policy_kind`, orders what a scheduler orders, from now on,
 /// if everybody is on time under it; `timeslice_ns` is 0 but with `PUNCTUAL_ROUND_ROBIN`. Jobs,
 /// budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
 /// could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two

@@ -6,7 +6,7 @@ use ::punctual_thread::tree::Slice;
 use punctual_model::Work;
 
 use crate::admission::refused;
-use crate::authority::{Held, SLICES, forget_the_dead, held, hold, recipient};
+use crate::authority::{Held, SLICES, forget_the_dead, held, hold, hold_new, recipient};
 use crate::edge::{answer, give, is_place, sized, text};
 use crate::scheduler::{find, punctual_recipient, punctual_scheduler, punctual_terms, terms};
 use crate::status::{punctual_status, punctual_status as Status};
@@ -32,8 +32,7 @@ fn slice(handle: punctual_slice) -> Result<Used<'static, Held<Slice>>, Status> {
 ///
 /// # Safety
 /// `place` is null, or to a place for one.
-unsafe fn hand(place: *mut punctual_slice, slice: Slice) -> Result<(), Status> {
-    let (id, key) = hold(&SLICES, slice)?;
+unsafe fn hand(place: *mut punctual_slice, (id, key): (u64, u64)) -> Result<(), Status> {
     // SAFETY: as the caller vouches.
     unsafe { give(place, punctual_slice { id, key }) }
 }
@@ -59,7 +58,7 @@ pub unsafe extern "C" fn punctual_scheduler_delegate(
         // SAFETY: as the caller vouches.
         let terms = terms(&unsafe { sized(asks) }?)?;
         let (giver, to) = (find(scheduler)?, recipient((to.id, to.key))?);
-        let made = giver.it.delegate(&to, terms).map_err(refused)?;
+        let made = hold_new(&SLICES, || giver.it.delegate(&to, terms).map_err(refused))?;
         // SAFETY: as the caller vouches.
         unsafe { hand(slice, made) }
     })
@@ -82,7 +81,7 @@ pub unsafe extern "C" fn punctual_scheduler_find_slice(
         let name = unsafe { text(name) }?;
         let there = find(scheduler)?.it.slice(&name).map_err(refused)?;
         // SAFETY: as the caller vouches.
-        unsafe { hand(found, there) }
+        unsafe { hand(found, hold(&SLICES, there)?) }
     })
 }
 
@@ -138,7 +137,7 @@ pub unsafe extern "C" fn punctual_slice_delegate(
         // SAFETY: as the caller vouches.
         let terms = terms(&unsafe { sized(asks) }?)?;
         let (giver, to) = (slice(from)?, recipient((to.id, to.key))?);
-        let given = giver.it.delegate(&to, terms).map_err(refused)?;
+        let given = hold_new(&SLICES, || giver.it.delegate(&to, terms).map_err(refused))?;
         // SAFETY: as the caller vouches.
         unsafe { hand(made, given) }
     })

@@ -85,6 +85,23 @@ impl<T> Drop for Reserved<'_, T> {
     }
 }
 
+/// A place in the phase `MAKING`: vacant again unless something is made there.
+struct Claimed<'a, T>(&'a Place<T>);
+
+impl<'a, T> Claimed<'a, T> {
+    fn keep(self) -> &'a Place<T> {
+        let place = self.0;
+        core::mem::forget(self);
+        place
+    }
+}
+
+impl<T> Drop for Claimed<'_, T> {
+    fn drop(&mut self) {
+        let _ = self.0.state.fetch_sub(MAKING, Ordering::Release);
+    }
+}
+
 /// A thing in use.
 pub(crate) struct Used<'a, T> {
     table: &'a Table<T>,
@@ -103,6 +120,28 @@ impl<T> Table<T> {
     /// Takes a thing in; its handle, which is never 0. O(places) at worst, allocates when none is
     /// vacant.
     pub(crate) fn insert(&self, value: T) -> Result<u64, Status> {
+        self.insert_with(|| Ok(value))
+    }
+
+    /// As [`Table::insert`], of a thing that is made once there is a place for it.
+    pub(crate) fn insert_with(
+        &self,
+        make: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<u64, Status> {
+        let (index, mine, claimed) = self.claim()?;
+        let value = make()?;
+        let place = claimed.keep();
+        // SAFETY: the claim brought the phase to `MAKING` (INV-C1).
+        unsafe { (*place.value.get()).write(value) };
+        // Somebody with a stale handle may be counted for a moment: an addition, no store.
+        place.state.fetch_add(ALIVE - MAKING, Ordering::Release);
+        self.hint.store(index + 1, Ordering::Relaxed);
+        let number = u64::try_from(index).unwrap_or(u64::MAX) & (GENERATION - 1);
+        Ok(mine & !(GENERATION - 1) | number)
+    }
+
+    /// A vacant place becomes the caller's: its index and its state.
+    fn claim(&self) -> Result<(usize, u64, Claimed<'_, T>), Status> {
         let known: usize = self.known();
         let hint = self.hint.load(Ordering::Relaxed);
         let order = (0..known).map(|step| (hint + step) % known.max(1));
@@ -117,13 +156,7 @@ impl<T> Table<T> {
             if !is_vacant || mine & !(GENERATION - 1) == 0 || !exchange(place, before, mine) {
                 continue;
             }
-            // SAFETY: this call brought the phase to `MAKING` (INV-C1).
-            unsafe { (*place.value.get()).write(value) };
-            // Somebody with a stale handle may be counted for a moment: an addition, no store.
-            place.state.fetch_add(ALIVE - MAKING, Ordering::Release);
-            self.hint.store(index + 1, Ordering::Relaxed);
-            let number = u64::try_from(index).unwrap_or(u64::MAX) & (GENERATION - 1);
-            return Ok(mine & !(GENERATION - 1) | number);
+            return Ok((index, mine, Claimed(place)));
         }
         Err(Status::PUNCTUAL_NO_MEMORY)
     }
@@ -322,6 +355,19 @@ mod tests {
         let mut alive = 0;
         table.each(|_| alive += 1);
         assert_eq!(alive, 200);
+    }
+
+    #[test]
+    fn nothing_is_made_where_there_is_no_place_for_it() {
+        let table: Table<u8> = Table::new();
+        let failed = table.insert_with(|| Err(Status::PUNCTUAL_REFUSED));
+        assert_eq!(failed, Err(Status::PUNCTUAL_REFUSED));
+        let places = FIRST * ((1 << BLOCKS) - 1);
+        for _ in 0..places {
+            table.insert(1).expect("the place of what failed is vacant");
+        }
+        let more = table.insert_with(|| panic!("made for nobody"));
+        assert_eq!(more, Err(Status::PUNCTUAL_NO_MEMORY));
     }
 
     #[test]

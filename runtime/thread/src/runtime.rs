@@ -38,10 +38,13 @@ pub struct Runtime {
     promotions: u16,
 }
 
+/// A policy, or why there is none.
+type Made = Result<Box<dyn Policy + Send>, String>;
+
 /// A program's own policy for a scheduler that decides on its own supply.
 struct Own {
     scheduler: String,
-    make: Box<dyn FnOnce(usize) -> Box<dyn Policy + Send>>,
+    make: Box<dyn FnOnce(usize) -> Made>,
 }
 
 impl fmt::Debug for Own {
@@ -79,6 +82,13 @@ pub enum StartError {
     },
     /// The first thread asked for a guarantee and does not get it.
     NotAdmitted(NotAdmitted),
+    /// The program's own policy for a scheduler could not be made.
+    NoPolicy {
+        /// The scheduler.
+        scheduler: String,
+        /// In the words of the one who makes it.
+        why: String,
+    },
     /// The first thread did not come to its end: it panicked, or the run was ended.
     NoResult {
         /// The messages of panics, with the names of their threads.
@@ -95,6 +105,9 @@ impl fmt::Display for StartError {
                 write!(f, "no memory to record the run: {} MiB", bytes >> 20)
             }
             StartError::NotAdmitted(why) => write!(f, "{why}"),
+            StartError::NoPolicy { scheduler, why } => {
+                write!(f, "the policy of `{scheduler}`: {why}")
+            }
             StartError::NoResult { panics } => {
                 write!(f, "the first thread did not come to its end")?;
                 panics
@@ -271,13 +284,24 @@ impl Runtime {
     /// one. A run refuses to start where the tree has no such scheduler, or one is given two.
     #[must_use]
     pub fn policy<P: Policy + Send + 'static>(
-        mut self,
+        self,
         scheduler: &str,
         make: impl FnOnce(usize) -> P + 'static,
     ) -> Runtime {
+        self.try_policy(scheduler, move |threads| Ok(make(threads)))
+    }
+
+    /// As [`Runtime::policy`], of a policy that perhaps cannot be made: the run does not start
+    /// then, and says why ([`StartError::NoPolicy`]).
+    #[must_use]
+    pub fn try_policy<P: Policy + Send + 'static>(
+        mut self,
+        scheduler: &str,
+        make: impl FnOnce(usize) -> Result<P, String> + 'static,
+    ) -> Runtime {
         self.policies.push(Own {
             scheduler: scheduler.to_owned(),
-            make: Box::new(move |threads| Box::new(make(threads))),
+            make: Box::new(move |threads| Ok(Box::new(make(threads)?))),
         });
         self
     }
@@ -357,7 +381,7 @@ impl Runtime {
         let cpus = tables.cpus.iter().zip(&hosts).zip(bodies);
         let cpus = cpus.map(|((tables, host), body)| {
             let mut input = cpu_input(tables, *host, sink(tables)?, body)?;
-            input.children = children(tables, &self.schedulers, &mut policies);
+            input.children = children(tables, &self.schedulers, &mut policies)?;
             Ok(input)
         });
         let cpus = cpus.collect::<Result<_, _>>()?;
@@ -518,7 +542,7 @@ fn children(
     tables: &CpuTables,
     schedulers: &[Scheduler],
     policies: &mut Vec<Own>,
-) -> Vec<ChildInput> {
+) -> Result<Vec<ChildInput>, StartError> {
     let nodes = (1..).zip(&tables.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let child = |(place, node): (u16, &NodeRow)| {
@@ -526,17 +550,21 @@ fn children(
         let name = schedulers[node.scheduler.index()].name.clone();
         let own = policies.iter().position(|own| own.scheduler == name);
         let policy: Box<dyn Policy + Send> = match own {
-            Some(own) => (policies.swap_remove(own).make)(threads),
+            Some(own) => {
+                let scheduler = name.clone();
+                let made = (policies.swap_remove(own).make)(threads);
+                made.map_err(|why| StartError::NoPolicy { scheduler, why })?
+            }
             None => Box::new(AnyPolicy::new(
                 node.policy,
                 entities,
                 &tables.slots_of(place),
             )),
         };
-        ChildInput {
+        Ok(ChildInput {
             name,
             code: ChildScheduler::new(NodeId::new(place, 0), threads, policy),
-        }
+        })
     };
     own_time.map(child).collect()
 }

@@ -67,12 +67,12 @@ pub struct PolicyTable {
 }
 
 /// Fills a table for threads below a number, and returns 0; another answer is a failure.
-type Maker = unsafe extern "C" fn(u32, *mut PolicyTable) -> c_int;
+pub type PolicyMaker = unsafe extern "C" fn(u32, *mut PolicyTable) -> c_int;
 
 /// A policy of a shared object, loaded and not made yet.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignMaker {
-    make: Maker,
+    make: PolicyMaker,
 }
 
 /// A policy of a shared object.
@@ -95,11 +95,21 @@ unsafe impl Send for ForeignPolicy {}
 /// When the object cannot be loaded or has no such symbol.
 pub fn foreign_policy(path: &Path, symbol: &str) -> Result<ForeignMaker, ForeignError> {
     // SAFETY: the one who names the object vouches that the function has this form.
-    let make = unsafe { symbol_of::<Maker>(path, symbol)? };
+    let make = unsafe { symbol_of::<PolicyMaker>(path, symbol)? };
     Ok(ForeignMaker { make })
 }
 
 impl ForeignMaker {
+    /// The policies that a function of the program makes.
+    ///
+    /// # Safety
+    /// It keeps the contract of `punctual_policy.h`: it fills the table and returns 0, or returns
+    /// something else, and the functions of the table may be called with its parameter, one at a
+    /// time, by any kernel thread, until the last one, `destroy`.
+    pub unsafe fn of(make: PolicyMaker) -> ForeignMaker {
+        ForeignMaker { make }
+    }
+
     /// A policy for threads with an index below `threads`, whose ticks have this frequency.
     ///
     /// # Errors

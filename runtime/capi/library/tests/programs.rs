@@ -224,6 +224,13 @@ fn schedulers_in_c_are_held_by_handles_and_refuse_by_codes() {
 }
 
 #[test]
+fn a_policy_in_c_orders_a_scheduler_of_its_program_and_a_crash_costs_itself_alone() {
+    if let Some(said) = says("runtime/capi/library/tests/c/policies.c") {
+        assert_eq!(said, "its own order, then that of the fallback\n");
+    }
+}
+
+#[test]
 fn two_cpus_in_c_hear_each_other() {
     if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
         let one = said == "skipped: one CPU only\n";

@@ -103,6 +103,22 @@ fn a_thread_is_born_where_its_creator_is() {
 }
 
 #[test]
+fn there_is_room_for_as_many_schedulers_as_the_start_says_and_a_refusal_beyond() {
+    let with_root = || {
+        let root = Scheduler::root().expect("the first thread");
+        let promote = |n: usize| root.promote(&format!("s{n}"), Terms::shared());
+        let all: Vec<Scheduler> = (0..64).map(|n| promote(n).expect("room for 64")).collect();
+        let beyond = promote(64);
+        let says_so = |e: &SpawnError| e.to_string().contains("choose room for more");
+        assert!(beyond.as_ref().is_err_and(says_so), "{beyond:?}");
+        assert_eq!(refused(beyond), "NoNodeLeft");
+        root.demote(&all[10]).expect("nobody there");
+        assert!(promote(65).is_ok(), "one has left");
+    };
+    fly(runtime(FIXED).promotions(64), with_root);
+}
+
+#[test]
 fn a_tree_ends_where_its_room_and_its_depth_do() {
     grown(|root| {
         let terms = Terms::shared();

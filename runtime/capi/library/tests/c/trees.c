@@ -262,6 +262,20 @@ static void *first(void *argument)
     return argument;
 }
 
+/* Room for 64 schedulers, chosen at the start: one more is refused, and one that ends makes room. */
+static void *fills(void *argument)
+{
+    punctual_scheduler root, all[64], more;
+    punctual_terms terms = punctual_shared(1);
+    IS(punctual_scheduler_root(&root), PUNCTUAL_OK);
+    for (int one = 0; one < 64; one++)
+        IS(punctual_scheduler_promote(root, "one", &terms, &all[one]), PUNCTUAL_OK);
+    IS(punctual_scheduler_promote(root, "more", &terms, &more), PUNCTUAL_NO_SCHEDULER_LEFT);
+    IS(punctual_scheduler_demote(root, all[10]), PUNCTUAL_OK);
+    IS(punctual_scheduler_promote(root, "more", &terms, &more), PUNCTUAL_OK);
+    return argument;
+}
+
 int main(void)
 {
     punctual_branch branch = {"a", 0, 0, PUNCTUAL_FIXED_PRIORITY, 0, {0, 0, 0, 0, 0, 0}};
@@ -281,6 +295,10 @@ int main(void)
     options.promotions = 70000;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_INVALID);
     options.promotions = 3;
+    IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
+    cpu.first = fills;
+    options.scheduler_count = 0;
+    options.promotions = 64;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     printf("schedulers do what they say, and every mistake is a code\n");
     return 0;
