@@ -7,6 +7,11 @@ use crate::random::Random;
 /// A connected graph of 1 to 5 actors with 1 to 3 phases, whose firings per iteration are drawn
 /// first, each on a CPU of its own. Some FIFOs close circles, some have capacities; it may stop.
 pub fn draw_graph(random: &mut Random) -> Graph {
+    draw_with_firings(random).0
+}
+
+/// The same, with the firings of each actor in its least iteration.
+pub(crate) fn draw_with_firings(random: &mut Random) -> (Graph, Vec<u64>) {
     let mut graph = Graph::new("drawn");
     let actors = random.within(1, 5);
     // Circles set the pace where actors fire about equally often.
@@ -35,7 +40,18 @@ pub fn draw_graph(random: &mut Random) -> Graph {
         let (from, to) = (ids[random.index(ids.len())], ids[random.index(ids.len())]);
         connect(&mut graph, (from, to), &cycles, random);
     }
-    graph
+    let common = cycles.iter().fold(0, |all, &one| gcd(all, one)).max(1);
+    let phases = graph.actors.iter().map(|actor| actor.wcet.len() as u64);
+    let firings = cycles.iter().zip(phases).map(|(c, p)| c / common * p);
+    let firings = firings.collect();
+    (graph, firings)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// A FIFO that moves as many tokens per iteration on both sides.

@@ -46,6 +46,7 @@ mod mix;
 mod period;
 mod random;
 mod set;
+mod tiles;
 mod uunifast;
 pub mod waters;
 
@@ -57,4 +58,5 @@ pub use mix::{Drawn, Feature, Mix, Scale};
 pub use period::Periods;
 pub use random::Random;
 pub use set::{Deadlines, Generator, Row, SetParameters, one_cpu};
+pub use tiles::draw_graph_system;
 pub use uunifast::{uunifast, uunifast_discard};
