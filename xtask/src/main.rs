@@ -60,6 +60,7 @@ enum Chore {
     /// Draw random systems, admit them, simulate the admitted ones: is every promise kept?
     #[command(after_help = "Examples:\n  cargo xtask soundness --systems 100000\n  \
         cargo xtask soundness --systems 10000 --seed 7 --mutants\n  \
+        cargo xtask soundness --graphs 100000\n  \
         cargo xtask soundness --only 4711        that system, with its verdict")]
     Soundness(soundness::SoundnessOptions),
     /// Fly random systems live under chaos: nothing lost, nothing twice, every rule kept?

@@ -13,6 +13,7 @@ use crate::workspace::Workspace;
 
 /// What a push is held against.
 const SYSTEMS_OF_A_PUSH: u64 = 10_000;
+const GRAPHS_OF_A_PUSH: u64 = 3_000;
 
 #[derive(Args)]
 pub(crate) struct SoundnessOptions {
@@ -28,6 +29,9 @@ pub(crate) struct SoundnessOptions {
     /// Only these features of systems, separated by commas; all when left out
     #[arg(long, value_name = "FEATURE,...")]
     features: Option<String>,
+    /// Judge so many graphs instead of systems of tasks
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only"])]
+    graphs: Option<u64>,
     /// Only this system, with its verdict
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
@@ -36,7 +40,10 @@ pub(crate) struct SoundnessOptions {
 /// Runs with the terminal as its own; whether nothing was violated.
 pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
     let mut command = command(workspace);
-    command.args(["--systems", &options.systems.to_string()]);
+    match options.graphs {
+        Some(graphs) => command.args(["--graphs", &graphs.to_string()]),
+        None => command.args(["--systems", &options.systems.to_string()]),
+    };
     command.args(["--seed", &options.seed.to_string()]);
     command.args(options.mutants.then_some("--mutants"));
     if let Some(features) = &options.features {
@@ -52,20 +59,26 @@ pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
 /// tests have built, in `commands`: to optimise it further takes three times as long as it then
 /// runs.
 pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
-    let title = format!("soundness: {SYSTEMS_OF_A_PUSH} random systems, wrong analyses");
-    tally.run(&title, |tests| {
-        let mut command = Command::new(commands.join("soundness"));
-        command.args(["--systems", &SYSTEMS_OF_A_PUSH.to_string(), "--mutants"]);
-        let folder = workspace.log_folder();
-        let log = folder.join("soundness.log");
-        match run_logged(folder, "soundness", command, tests) {
-            Outcome::Passed(_) => {
-                let output = fs::read_to_string(log).unwrap_or_default();
-                Outcome::Passed(output.lines().last().unwrap_or_default().to_string())
+    let kinds = [
+        ("soundness", "systems", SYSTEMS_OF_A_PUSH),
+        ("soundness-graphs", "graphs", GRAPHS_OF_A_PUSH),
+    ];
+    for (name, kind, count) in kinds {
+        let title = format!("soundness: {count} random {kind}, wrong analyses");
+        tally.run(&title, |tests| {
+            let mut command = Command::new(commands.join("soundness"));
+            command.args([&format!("--{kind}"), &count.to_string(), "--mutants"]);
+            let folder = workspace.log_folder();
+            let log = folder.join(format!("{name}.log"));
+            match run_logged(folder, name, command, tests) {
+                Outcome::Passed(_) => {
+                    let output = fs::read_to_string(log).unwrap_or_default();
+                    Outcome::Passed(output.lines().last().unwrap_or_default().to_string())
+                }
+                other => other,
             }
-            other => other,
-        }
-    });
+        });
+    }
 }
 
 fn command(workspace: &Workspace) -> Command {

@@ -8,9 +8,9 @@ use punctual_model::{
 use crate::graph::draw_with_firings;
 use crate::random::Random;
 
-/// A system of one drawn graph on one to four tiles: whole CPUs, or slots of frames that are as long
-/// on all of them. Some tiles have an order of their own. Every wcet is `scale` times that of
-/// [`crate::draw_graph`]; frames and slots are of the same size. O(firings of an iteration · actors).
+/// A system of one drawn graph on one to four tiles: whole CPUs, or slots of frames that are as
+/// long on all of them. Some tiles have an order of their own. Every wcet is `scale` times that of
+/// [`crate::draw_graph`]; frames and slots grow with it. O(firings of an iteration · actors).
 pub fn draw_graph_system(random: &mut Random, scale: u64) -> System {
     let (mut graph, firings) = draw_with_firings(random);
     for wcet in graph.actors.iter_mut().flat_map(|actor| &mut actor.wcet) {

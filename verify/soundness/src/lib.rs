@@ -13,6 +13,9 @@
 //! of phases. A deadline missed or a bound exceeded is a [`Violation`]; so is an exact refusal
 //! whose witness misses nothing.
 //!
+//! Graphs are judged by themselves ([`judge_graphs`]): executed on their tiles, is any iteration
+//! over later than its bound?
+//!
 //! Some systems change while they run ([`History`]): there it is the judgement of each transition
 //! that runs may contradict.
 //!
@@ -26,6 +29,8 @@ mod claim;
 mod coverage;
 mod describe;
 mod exhaustive;
+mod graph_report;
+mod graphs;
 mod history;
 mod judge;
 pub mod mutants;
@@ -37,10 +42,13 @@ mod situation;
 mod tally;
 mod witness;
 pub mod wrong_changes;
+pub mod wrong_graphs;
 
 pub use claim::{Analysis, Claim, Fund, analysis};
 pub use coverage::{COMPLETE_FROM, missing};
 pub use describe::describe;
+pub use graph_report::judge_graphs;
+pub use graphs::{GraphAnalysis, GraphJudge, graph_analysis};
 pub use history::{History, Transitions, transitions};
 pub use judge::Judge;
 pub use parallel::over_all_cores;

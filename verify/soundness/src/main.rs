@@ -8,8 +8,8 @@ use clap::Parser;
 use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_soundness::{
-    COMPLETE_FROM, History, Judge, Tally, analysis, describe, missing, mutants, over_all_cores,
-    report, transitions, wrong_changes,
+    COMPLETE_FROM, History, Judge, Tally, analysis, describe, judge_graphs, missing, mutants,
+    over_all_cores, report, transitions, wrong_changes,
 };
 
 /// Systems that a mutant may take to be found.
@@ -31,6 +31,9 @@ struct Cli {
     /// Only these features of systems, by their words in the report; all when left out
     #[arg(long, value_name = "FEATURE,...", value_delimiter = ',', value_parser = feature)]
     features: Vec<Feature>,
+    /// Judge so many graphs instead of systems of tasks
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only"])]
+    graphs: Option<u64>,
     /// Only this system, with its verdict
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
@@ -38,6 +41,11 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(count) = cli.graphs {
+        let (text, sound) = judge_graphs(count, cli.seed, cli.mutants);
+        let printed = writeln!(std::io::stdout(), "{text}").is_ok();
+        return ExitCode::from(if !sound { 1 } else { u8::from(!printed) * 3 });
+    }
     let judge = Judge {
         seed: cli.seed,
         features: if cli.features.is_empty() {
