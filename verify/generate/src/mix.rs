@@ -10,6 +10,7 @@ mod feature;
 mod hierarchy;
 mod machine;
 mod resources;
+mod slices;
 mod tasks;
 
 use punctual_model::System;
@@ -61,14 +62,17 @@ impl Mix {
     pub fn draw(&self, random: &mut Random) -> Drawn {
         for discarded in 0..ATTEMPTS {
             let wanted = self.wanted(random);
-            let (system, features) = self.attempt(random, &wanted);
+            let (system, features) = self.attempt(random, wanted.as_deref().unwrap_or_default());
             if system.validate().is_ok() {
                 let drawn = Drawn {
                     system,
                     features,
                     discarded,
                 };
-                return self.with_slices(drawn, Random::at(random.clone().bits(), &[1]));
+                return match wanted {
+                    Some(_) => self.with_slices(drawn, Random::at(random.clone().bits(), &[1])),
+                    None => drawn,
+                };
             }
         }
         let (system, features) = self.attempt(random, &[]);
@@ -79,14 +83,15 @@ impl Mix {
         }
     }
 
-    fn wanted(&self, random: &mut Random) -> Vec<Feature> {
+    /// `None`: a plain system.
+    fn wanted(&self, random: &mut Random) -> Option<Vec<Feature>> {
         if random.happens(self.plain_per_mille) {
-            return Vec::new();
+            return None;
         }
         let listed = |feature: &Feature| self.chances.iter().find(|(f, _)| f == feature);
         let mut drawn = |feature: &Feature| listed(feature).is_some_and(|c| random.happens(c.1));
         let others = Feature::ALL.into_iter().filter(|f| *f != Feature::Slices);
-        others.filter(|f| drawn(f)).collect()
+        Some(others.filter(|f| drawn(f)).collect())
     }
 
     /// Slices come last, from a stream of their own: systems without them stay what they are.
@@ -94,7 +99,7 @@ impl Mix {
         let chance = self.chances.iter().find(|(f, _)| *f == Feature::Slices);
         let before = drawn.system.clone();
         if chance.is_some_and(|(_, chance)| random.happens(*chance)) {
-            hierarchy::slices(&mut random, Scale::Any, &mut drawn.system);
+            slices::slices(&mut random, Scale::Any, &mut drawn.system);
         }
         match drawn.system.validate() {
             Ok(()) if drawn.system != before => drawn.features.push(Feature::Slices),

@@ -13,7 +13,7 @@ use punctual_soundness::{
 };
 
 /// Systems that a mutant may take to be found.
-const MUTANT_SYSTEMS: u64 = 4_000;
+const MUTANT_SYSTEMS: u64 = 20_000;
 
 /// Random systems, admitted and then simulated: is anything that was promised not kept?
 #[derive(Parser)]

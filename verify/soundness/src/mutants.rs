@@ -7,7 +7,7 @@
 use punctual_analysis::{AnalysisError, funding};
 use punctual_generate::Feature;
 use punctual_model::{
-    Class, Funding, Ns, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work,
+    Class, Funding, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, System, Task, Work,
 };
 
 use crate::claim::{Analysis, Claim, Fund, analysis};
@@ -26,7 +26,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 18] = [
+pub const ALL: [Mutant; 22] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -85,6 +85,30 @@ pub const ALL: [Mutant; 18] = [
         mistake: "lets slices be paid by the parent of their giver",
         features: &[Feature::Servers, Feature::Slices],
         analysis: slices_beside_their_giver,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "bounds work on a slice by all that its giver has",
+        features: &[Feature::Slices],
+        analysis: all_of_the_giver,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "forgets that a slice takes time from the others of its giver",
+        features: &[Feature::Slices],
+        analysis: without_slices,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "quarters the time in which a slice gives nothing",
+        features: &[Feature::Slices],
+        analysis: slices_at_once,
+        fund: funding,
+    },
+    Mutant {
+        mistake: "takes a slice for the most urgent work of its giver",
+        features: &[Feature::Slices],
+        analysis: slices_first,
         fund: funding,
     },
     Mutant {
@@ -380,6 +404,36 @@ fn halved_blackout(system: &System) -> Result<Claim, AnalysisError> {
     })
 }
 
+/// Tasks on slices as if each slice came four times as often, out of the whole CPU.
+fn slices_at_once(system: &System) -> Result<Claim, AnalysisError> {
+    let real = analysis(system)?;
+    let mut claim = changed(system, |system| {
+        for slice in &mut system.schedulers {
+            if let (true, Supply::Server(server)) = (slice.receiver.is_some(), &mut slice.supply) {
+                (slice.receiver, slice.parent) = (None, None);
+                slice.priority = Priority::new(u32::MAX);
+                server.budget = Work::from_ns(server.budget.as_ns().div_ceil(4));
+                server.period = Span::from_ns((server.period.as_ns() / 4).max(1));
+            }
+        }
+    })?;
+    for (index, task) in system.tasks.iter().enumerate() {
+        if !on_slice(system, task) {
+            claim.bounds[index] = real.bounds[index];
+        }
+    }
+    claim.admitted = real.admitted;
+    Ok(claim)
+}
+
+/// Whether a task executes on a slice.
+fn on_slice(system: &System, task: &Task) -> bool {
+    let home = task
+        .scheduler
+        .and_then(|home| system.schedulers.get(home.index()));
+    home.is_some_and(|home| home.receiver.is_some())
+}
+
 fn slices_beside_their_giver(system: &System) -> Result<Claim, AnalysisError> {
     changed(system, |system| {
         for index in 0..system.schedulers.len() {
@@ -387,6 +441,49 @@ fn slices_beside_their_giver(system: &System) -> Result<Claim, AnalysisError> {
                 let giver = system.schedulers[index].parent;
                 let above = giver.and_then(|giver| system.schedulers[giver.index()].parent);
                 system.schedulers[index].parent = above;
+            }
+        }
+    })
+}
+
+fn all_of_the_giver(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for slice in &mut system.schedulers {
+            if slice.receiver.take().is_some() {
+                slice.supply = Supply::Shared;
+            }
+        }
+    })
+}
+
+/// The bounds of all that is on no slice, in a system whose slices are empty and all but free.
+fn without_slices(system: &System) -> Result<Claim, AnalysisError> {
+    let real = analysis(system)?;
+    let mut claim = changed(system, |changed| {
+        for slice in &mut changed.schedulers {
+            if let (true, Supply::Server(server)) = (slice.receiver.is_some(), &mut slice.supply) {
+                server.budget = Work::from_ns(1);
+            }
+        }
+        for (task, original) in changed.tasks.iter_mut().zip(&system.tasks) {
+            if on_slice(system, original) {
+                task.class = Class::Aperiodic;
+            }
+        }
+    })?;
+    for (index, task) in system.tasks.iter().enumerate() {
+        if on_slice(system, task) {
+            claim.bounds[index] = real.bounds[index];
+        }
+    }
+    Ok(claim)
+}
+
+fn slices_first(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for slice in &mut system.schedulers {
+            if slice.receiver.is_some() {
+                slice.priority = Priority::new(u32::MAX);
             }
         }
     })

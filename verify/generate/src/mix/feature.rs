@@ -3,7 +3,7 @@
 use punctual_model::System;
 
 use super::base::Scale;
-use super::{hierarchy, machine, resources, tasks};
+use super::{hierarchy, machine, resources, slices, tasks};
 use crate::random::Random;
 
 /// Something that makes a system harder than synchronous independent periodic tasks on one CPU.
@@ -143,7 +143,7 @@ impl Feature {
             Feature::Nesting => hierarchy::nesting,
             Feature::Slots => hierarchy::slots,
             Feature::OwnTime => hierarchy::own_time,
-            Feature::Slices => hierarchy::slices,
+            Feature::Slices => slices::slices,
             Feature::Phases => tasks::phases,
             Feature::Sporadic => tasks::sporadic,
             Feature::Reservation => tasks::reservation,

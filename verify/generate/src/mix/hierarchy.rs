@@ -1,8 +1,8 @@
 //! Features of the tree: servers, nested schedulers, slots, and who pays for deciding.
 
 use punctual_model::{
-    Class, CpuId, Ns, PolicyKind, Priority, Receiver, Scheduler, SchedulerId, Server, ServerKind,
-    Slot, Span, Supply, System, Trust, Work,
+    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Supply, System, Trust, Work,
 };
 
 use super::base::Scale;
@@ -36,7 +36,12 @@ fn level(random: &mut Random) -> Priority {
     Priority::new(u32::try_from(random.within(1, 6)).unwrap_or(1))
 }
 
-fn scheduler(random: &mut Random, system: &System, cpu: CpuId, supply: Supply) -> Scheduler {
+pub(super) fn scheduler(
+    random: &mut Random,
+    system: &System,
+    cpu: CpuId,
+    supply: Supply,
+) -> Scheduler {
     Scheduler {
         name: format!("s{}", system.schedulers.len()),
         cpu,
@@ -53,21 +58,21 @@ fn scheduler(random: &mut Random, system: &System, cpu: CpuId, supply: Supply) -
 }
 
 /// Adds a scheduler and says which it is; `None` when there are too many.
-fn add(system: &mut System, scheduler: Scheduler) -> Option<SchedulerId> {
+pub(super) fn add(system: &mut System, scheduler: Scheduler) -> Option<SchedulerId> {
     let id = SchedulerId(u16::try_from(system.schedulers.len()).ok()?);
     system.schedulers.push(scheduler);
     Some(id)
 }
 
 /// Less work for those who get only a part of the supply.
-fn shrink(class: &mut Class<Ns>, percent: u64) {
+pub(super) fn shrink(class: &mut Class<Ns>, percent: u64) {
     if let Class::Periodic { wcet, .. } = class {
         *wcet = Work::from_ns((wcet.as_ns() * percent / 100).max(1));
     }
 }
 
 /// Which policies of a parent grant supply to a child by its urgency.
-fn grants(policy: PolicyKind<Ns>) -> bool {
+pub(super) fn grants(policy: PolicyKind<Ns>) -> bool {
     matches!(
         policy,
         PolicyKind::FixedPriority { preemptive: true } | PolicyKind::EarliestDeadlineFirst
@@ -223,67 +228,4 @@ pub(super) fn own_time(random: &mut Random, _: Scale, system: &mut System) {
             system.schedulers[index].trust = Trust::OwnTime;
         }
     }
-}
-
-/// Some schedulers with a server delegate a slice of it to a task of another home.
-pub(super) fn slices(random: &mut Random, _: Scale, system: &mut System) {
-    for index in 0..system.schedulers.len() {
-        let Ok(giver) = u16::try_from(index).map(SchedulerId) else {
-            return;
-        };
-        if random.happens(700) {
-            delegate(random, system, giver);
-        }
-    }
-}
-
-fn delegate(random: &mut Random, system: &mut System, id: SchedulerId) {
-    let giver = system.schedulers[id.index()].clone();
-    let Supply::Server(whole) = giver.supply else {
-        return;
-    };
-    if !grants(giver.policy) || giver.trust == Trust::OwnTime || giver.receiver.is_some() {
-        return;
-    }
-    let is_slice = |home: SchedulerId| system.schedulers[home.index()].receiver.is_some();
-    let elsewhere = |index: &usize| {
-        let task = &system.tasks[*index];
-        let free = task.slots.is_empty() && !task.scheduler.is_some_and(is_slice);
-        free && task.cpu == giver.cpu && task.scheduler != Some(id)
-    };
-    let tasks: Vec<usize> = (0..system.tasks.len()).filter(elsewhere).collect();
-    let Some(&task) = random.pick(&tasks) else {
-        return;
-    };
-    let percent = random.within(10, 50);
-    let times = random.within(1, 5);
-    let period = whole.period.as_ns() * times;
-    let budget = (whole.budget.as_ns() * times * percent / 100).max(1);
-    let care = system.tasks[task].scheduler;
-    let name = format!("{}:{}", giver.name, system.tasks[task].name);
-    let receiver = Receiver {
-        scheduler: care.map(|home| system.schedulers[home.index()].name.clone()),
-        task: Some(system.tasks[task].name.clone()),
-    };
-    let supply = Supply::Server(Server {
-        kind: ServerKind::Deferrable,
-        budget: Work::from_ns(budget),
-        period: Span::from_ns(period),
-    });
-    let slice = Scheduler {
-        name,
-        parent: Some(id),
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        receiver: Some(receiver),
-        ..scheduler(random, system, giver.cpu, supply)
-    };
-    let Some(slice) = add(system, slice) else {
-        return;
-    };
-    for own in system.tasks.iter_mut().filter(|t| t.scheduler == Some(id)) {
-        shrink(&mut own.class, (100 - percent) * 2 / 3);
-    }
-    let task = &mut system.tasks[task];
-    task.scheduler = Some(slice);
-    shrink(&mut task.class, budget * 40 / period.max(1));
 }
