@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use punctual_graph::Tile;
 use punctual_kern::Event;
 use punctual_linux::{
     Backed, Body, JobInfo, Member, Program, RunOptions, foreign_body, job, start_program,
 };
-use punctual_model::{Task, TaskId, Work, WorkSource};
+use punctual_model::{GraphThread, Task, TaskId, Work, WorkSource};
 use punctual_tables::CpuTables;
 use punctual_thread::{JobContext, Workloads};
 
@@ -19,8 +20,47 @@ const PIECE_NS: u64 = 1_000_000;
 /// Programs that run in place of threads, by the tasks whose work they are.
 pub(crate) type Programs = Vec<(TaskId, Program)>;
 
-/// The body of one task on the CPU of these tables, which is the host's CPU `host`.
-pub(crate) fn body_of(
+/// Bodies of the threads of graphs, by their tasks.
+type TileBodies = Vec<(TaskId, Body)>;
+
+/// The bodies of the tiles of a system's graphs, which are in the order of their threads.
+pub(crate) fn tile_bodies(threads: &[GraphThread], tiles: Vec<Tile>) -> TileBodies {
+    let bodies = tiles.into_iter().map(Tile::body);
+    threads
+        .iter()
+        .map(|thread| thread.task)
+        .zip(bodies)
+        .collect()
+}
+
+/// Where bodies come from.
+pub(crate) struct Bodies<'a> {
+    pub(crate) base: &'a Path,
+    pub(crate) workloads: &'a mut Workloads,
+    pub(crate) programs: &'a mut Programs,
+    pub(crate) tiles: TileBodies,
+}
+
+impl Bodies<'_> {
+    /// The body of one task on the CPU of these tables, which is the host's CPU `host`.
+    pub(crate) fn of(
+        &mut self,
+        work: (TaskId, &Task),
+        (tables, host): (&CpuTables, u32),
+    ) -> Result<Body, Error> {
+        let tile = self.tiles.iter().position(|(id, _)| *id == work.0);
+        match tile {
+            Some(at) => Ok(self.tiles.swap_remove(at).1),
+            None => {
+                let (base, workloads) = (self.base, &mut *self.workloads);
+                body_of(work, (tables, host), base, workloads, self.programs)
+            }
+        }
+    }
+}
+
+/// The body of a task of the file.
+fn body_of(
     (id, task): (TaskId, &Task),
     (tables, host): (&CpuTables, u32),
     base: &Path,

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use punctual_analysis::{AnalysisError, Transition, Verdict};
-use punctual_model::{GraphId, ModelError, TaskId};
+use punctual_graph::GraphError;
+use punctual_model::{ModelError, TaskId};
 use punctual_sim::SimError;
 use punctual_thread::{StartError, UnknownFunction};
 
@@ -32,9 +33,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Nothing executes graphs for real yet: they are analysed and simulated (check or simulate the
-    /// file, or take its graphs out).
-    Graph(GraphId),
+    /// A graph cannot be executed so.
+    Application(GraphError),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
     /// A CPU without a host can only be simulated (mend the file).
@@ -101,10 +101,7 @@ impl fmt::Display for Error {
             Error::PolicyCode { scheduler, reason } => {
                 write!(f, "the code of scheduler `{scheduler}`: {reason}")
             }
-            Error::Graph(_) => write!(
-                f,
-                "the system has a graph, and graphs are not executed for real yet"
-            ),
+            Error::Application(error) => write!(f, "{error}"),
             Error::NoDuration => {
                 write!(
                     f,

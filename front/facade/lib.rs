@@ -40,6 +40,7 @@ mod changes;
 mod children;
 mod counted;
 mod error;
+mod graph_moves;
 mod judge;
 mod live;
 mod program;
@@ -57,6 +58,7 @@ pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_for
 pub use program::Program;
 pub use punctual_analysis as analysis;
 pub use punctual_analysis::{Exactness, Verdict};
+pub use punctual_graph as graph;
 pub use punctual_kern as kern;
 pub use punctual_linux::{
     Backed, ForeignError, Joined, Member, NotBacked, Overheads, ProgramError, RunError, job,

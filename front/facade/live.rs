@@ -8,13 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::{AnalysisError, Transition, Verdict, When};
+use punctual_graph::Applications;
 use punctual_kern::{Event, Plan};
 use punctual_linux::{
     ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
 };
 use punctual_model::{
-    ArrivalTimes, Class, Frequency, Funding, GraphId, Instant, Machine, Ns, Reserve, Span, System,
-    Task, ThreadId, Work,
+    ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
+    ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -23,10 +24,11 @@ use punctual_thread::Workloads;
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
-use crate::bodies::{Programs, body_of};
+use crate::bodies::{Bodies, Programs, tile_bodies};
 use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
 use crate::counted::counters;
+use crate::graph_moves::tell_graphs;
 use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
 
@@ -47,6 +49,8 @@ pub struct LiveOptions {
     pub base: PathBuf,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
+    /// The program's own functions for actors of graphs, and the books of the tiles of the run.
+    pub applications: Applications,
     /// The costs of scheduling on this machine; `None`: they are measured just before the run.
     pub terms: Option<GivenTerms>,
     /// How often a thread that runs on is interrupted to look for time that the machine took in its
@@ -168,6 +172,8 @@ fn admit_with(
 fn on_machine(system: &System, terms: &Machine) -> System {
     System {
         machine: terms.clone(),
+        // No test knows graphs beside what a machine takes: their bounds are those of the file.
+        graphs: Vec::new(),
         free_phases: system.free_phases || !system.changes.is_empty(),
         ..system.clone()
     }
@@ -233,9 +239,6 @@ pub fn run(
     workloads: &mut Workloads,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Log, Error> {
-    if !system.graphs.is_empty() {
-        return Err(Error::Graph(GraphId(0)));
-    }
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let given = options.terms.as_ref();
@@ -248,18 +251,18 @@ pub fn run(
         return Err(SimError::AcrossCpus(name.into()).into());
     }
     let frequency = punctual_linux::clock_rate().frequency;
+    let funding = punctual_analysis::funding(&on_machine(system, &admitted.terms))?;
+    let tiles = options
+        .applications
+        .tiles(system)
+        .map_err(Error::Application)?;
+    // Behind the tasks of the file stand the threads of its graphs.
+    let threads = &*system.graph_threads();
+    let system = &*system.with_graph_threads();
     let mut tables = Tables::new(system, frequency);
     tables.set_duration(system, duration);
-    let funding = punctual_analysis::funding(&on_machine(system, &admitted.terms))?;
     tables.fund(system, &funding);
-    let mut header = Header {
-        source: options.source.clone(),
-        machine: options.fingerprint.clone(),
-        seed,
-        duration,
-        ..header("linux", Mode::RealTime)
-    };
-    header.machine.extend(term_facts(&admitted, given));
+    let header = header_of(&admitted, options, (duration, seed));
     let mut log = Log::new(header, system, tables.clone());
     let (mut plans, changes) = prepare(system, &tables, duration, &admitted.changes);
     fund_changes(&mut plans, &tables, system, &funding);
@@ -269,7 +272,13 @@ pub fn run(
     let mut programs = Programs::new();
     let times = (duration, seed);
     let planned = (&tables, &*plans);
-    let mut cpus = platform_inputs(system, planned, options, workloads, times, &mut programs)?;
+    let bodies = Bodies {
+        base: &options.base,
+        workloads,
+        programs: &mut programs,
+        tiles: tile_bodies(threads, tiles),
+    };
+    let mut cpus = platform_inputs(system, planned, options, bodies, times)?;
     let record = options.record.as_ref();
     let stream = record.map(|file| {
         let mut head = log.clone();
@@ -293,18 +302,38 @@ pub fn run(
     }
     set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
-    let ends = programs.iter_mut().filter_map(|(id, program)| {
-        let how = program.ended()?;
-        let name = &system.tasks[id.index()].name;
-        Some(format!("the program of `{name}` ended by itself: {how}"))
-    });
-    log.header.lost.extend(ends);
+    tell_graphs((system, threads), &options.applications, &mut log);
+    log.header.lost.extend(ended_early(system, &mut programs));
     match stream {
         Some(Ok(stream)) => stream.finish(&mut log),
         Some(Err(error)) => log.header.faults.push(not_written(&error)),
         None => {}
     }
     Ok(log)
+}
+
+/// Programs that did not wait for the end of the run.
+fn ended_early(system: &System, programs: &mut Programs) -> Vec<String> {
+    let ends = programs.iter_mut().filter_map(|(id, program)| {
+        let how = program.ended()?;
+        let name = &system.tasks[id.index()].name;
+        Some(format!("the program of `{name}` ended by itself: {how}"))
+    });
+    ends.collect()
+}
+
+fn header_of(admitted: &Admitted, options: &LiveOptions, times: (Span<Ns>, u64)) -> Header {
+    let (duration, seed) = times;
+    let mut header = Header {
+        source: options.source.clone(),
+        machine: options.fingerprint.clone(),
+        seed,
+        duration,
+        ..header("linux", Mode::RealTime)
+    };
+    let given = options.terms.as_ref();
+    header.machine.extend(term_facts(admitted, given));
+    header
 }
 
 /// The options of the platform for a run that is admitted so. Timers are set early where their
@@ -364,9 +393,8 @@ fn platform_inputs(
     system: &System,
     (tables, plans): (&Tables, &[Plan]),
     options: &LiveOptions,
-    workloads: &mut Workloads,
+    mut bodies: Bodies<'_>,
     (duration, seed): (Span<Ns>, u64),
-    programs: &mut Programs,
 ) -> Result<Vec<LinuxInput>, Error> {
     let frequency = tables.frequency;
     let hosts = hosts(system)?;
@@ -376,7 +404,7 @@ fn platform_inputs(
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
             let work = (*id, task);
-            let body = body_of(work, (cpu, host), &options.base, workloads, programs)?;
+            let body = bodies.of(work, (cpu, host))?;
             threads.push(ThreadInput {
                 id: ThreadId::new(index, 0),
                 name: task.name.clone(),

@@ -6,6 +6,7 @@ mod common;
 mod examples;
 mod excuses;
 mod files;
+mod graphs;
 mod own_time;
 mod slots;
 mod threads_log;

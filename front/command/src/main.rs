@@ -21,6 +21,7 @@ mod hyperperiod_text;
 mod import;
 mod input;
 mod logfile;
+mod long_firings;
 mod outcome;
 mod platform_file;
 mod progress;

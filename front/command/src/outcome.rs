@@ -97,10 +97,8 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
             let help = "install it, or name it with a path relative to the file";
             about(Fault::Task(*task, "work"), error.to_string(), help.into())
         }
-        Error::Graph(id) => {
-            let help = "`punctual check` analyses it, `punctual sim` executes it in virtual time";
-            about(Fault::Graph(*id, "name"), error.to_string(), help.into())
-        }
+        Error::Application(_) => Failure::input(error.to_string())
+            .with_help("`punctual check` analyses it, `punctual sim` executes it in virtual time"),
         Error::NoDuration => Failure::input("neither the file nor the command says how long")
             .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),
         Error::Analysis(_) | Error::Refused(_) | Error::Sim(_) => Failure::input(error.to_string()),

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use punctual::analysis::Transition;
+use punctual::graph::Applications;
 use punctual::{ChildPolicies, Error, GivenTerms, LiveOptions, Verdict};
 use punctual_linux::clock_rate;
 use punctual_model::{Ns, Reserve, Span, System};
 
 use crate::flags::Flags;
 use crate::progress::Bar;
-use crate::{input, outcome, verdict_text, workloads};
+use crate::{input, long_firings, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::platform::Given;
@@ -79,6 +80,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         .map_err(|error| outcome::failure(&error, &description))?;
     let options = LiveOptions {
         policies,
+        applications: Applications::default(),
         duration: flags.duration,
         seed: flags.seed,
         force: args.force,
@@ -122,7 +124,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
     let report = outcome::judge(&log, &interrupt);
-    outcome::tell(&log, &report, &flags.outputs, promised)
+    let ended = outcome::tell(&log, &report, &flags.outputs, promised);
+    long_firings::tell(system, &options.applications, &flags.outputs).and(ended)
 }
 
 /// How a refusal by measured terms comes about, and the way out of it.

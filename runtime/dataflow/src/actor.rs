@@ -1,8 +1,13 @@
 //! Actors as functions: their input and output, and the rule of the next firing
 
+use core::cell::{Cell, RefCell};
+
 use punctual_firing::{Engine, Rule, TaskScheduler};
 
+use punctual_model::Instant;
+
 use crate::ends::Ends;
+use crate::meter::Reading;
 
 /// One execution of an actor: its input is there and its output has space.
 #[derive(Debug)]
@@ -15,6 +20,41 @@ pub struct Firing<'a> {
     pub number: u64,
     /// The phase of its rates.
     pub phase: usize,
+    pub(crate) course: &'a Course,
+}
+
+/// The course of the firing under way, in ticks that its thread has executed.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    /// Where it was claimed.
+    pub(crate) begun: Cell<u64>,
+    /// Counted as executed since then, but not by the firing: the scheduler's part of preemptions,
+    /// and holes of the machine, as far as the firing has seen them.
+    pub(crate) aside: Cell<u64>,
+    /// From when to when it has seen itself not execute.
+    pub(crate) away: RefCell<Vec<(Instant, Instant)>>,
+}
+
+/// Times away that one firing keeps.
+const AWAY: usize = 64;
+
+impl Course {
+    pub(crate) fn new() -> Course {
+        Course {
+            away: RefCell::new(Vec::with_capacity(AWAY)),
+            ..Course::default()
+        }
+    }
+
+    /// It did not execute between these readings.
+    pub(crate) fn was_away(&self, last: Reading, now: Reading) {
+        let passed = now.executed.ticks().saturating_sub(last.executed.ticks());
+        self.aside.set(self.aside.get() + passed);
+        let mut away = self.away.borrow_mut();
+        if away.len() < AWAY {
+            away.push((last.now, now.now));
+        }
+    }
 }
 
 /// Claimed tokens, by the order of FIFOs in the graph among those that the actor reads.
@@ -155,6 +195,7 @@ pub(crate) fn firing<'a, S: TaskScheduler>(
     engine: &'a Engine<S>,
     place: usize,
     ends: &'a mut Ends,
+    course: &'a Course,
 ) -> Option<Firing<'a>> {
     let rule = engine.rule(place)?;
     let (readers, writers) = ends.split();
@@ -163,6 +204,7 @@ pub(crate) fn firing<'a, S: TaskScheduler>(
         outputs: Outputs { rule, writers },
         number: engine.firings(place)?,
         phase: rule.phase(),
+        course,
     })
 }
 

@@ -10,13 +10,13 @@ use punctual_model::{ActorId, Fifo, Graph, Place, Tile as TileId, WorkSource};
 
 use crate::actor::{Duty, Firing, Function, NextRule, With};
 use crate::book::{ActorBook, Notes, TileBook};
-use crate::burn::Burn;
+use crate::burn::{self, Burn};
 use crate::ends::Ends;
 use crate::meter::Meter;
 use crate::tile::{AnyScheduler, Tile};
 
 /// Transitions that a tile keeps where nobody says how many.
-const TRANSITIONS: usize = 1 << 16;
+const TRANSITIONS: usize = 1 << 20;
 
 /// Why an application could not be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub enum GraphError {
     Fifo(String, FifoError),
     /// The first tokens of a FIFO are not as many bytes as the graph says.
     Initial(String),
+    /// The work of an actor is neither a function that a program brings nor time to burn.
+    Work(String),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
     Rates(String),
 }
@@ -43,6 +45,12 @@ impl fmt::Display for GraphError {
                 write!(
                     f,
                     "the first tokens of the FIFO `{name}` have another length"
+                )
+            }
+            GraphError::Work(actor) => {
+                write!(
+                    f,
+                    "the actor `{actor}` needs a program that brings its function"
                 )
             }
             GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
@@ -89,6 +97,14 @@ impl Application {
             schedulers: Vec::new(),
             transitions: TRANSITIONS,
         })
+    }
+
+    pub(crate) fn is_of(&self, graph: &Graph) -> bool {
+        self.graph == *graph
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.graph.name
     }
 
     fn place(&self, actor: &str) -> Result<usize, GraphError> {
@@ -165,7 +181,7 @@ impl Application {
         Ok(self)
     }
 
-    /// How many transitions each tile keeps, the first ones; 65,536 where nobody says it.
+    /// How many transitions each tile keeps, the first ones; a million where nobody says it.
     pub fn keep_transitions(&mut self, count: usize) -> &mut Application {
         self.transitions = count;
         self
@@ -174,10 +190,14 @@ impl Application {
     /// The tiles, in the order of their first actors, with all memory that they will use.
     ///
     /// # Errors
-    /// [`GraphError::Fifo`].
+    /// [`GraphError::Fifo`], [`GraphError::Work`].
     pub fn tiles(mut self) -> Result<Vec<Tile>, GraphError> {
         let mut tiles: Vec<TileId> = Vec::new();
-        for actor in &self.graph.actors {
+        for (actor, duty) in self.graph.actors.iter().zip(&self.duties) {
+            let burns = matches!(actor.work, None | Some(WorkSource::Burn(_)));
+            if duty.is_none() && !burns {
+                return Err(GraphError::Work(actor.name.clone()));
+            }
             if !tiles.contains(&actor.tile) {
                 tiles.push(actor.tile);
             }
@@ -215,7 +235,10 @@ impl Application {
             let duty = self.duties[id.index()].take();
             duty.unwrap_or_else(|| match &actor.work {
                 Some(WorkSource::Burn(work)) => Box::new(Burn::new(&[*work])),
-                _ => Box::new(Burn::new(&actor.wcet)),
+                _ => {
+                    let work: Vec<_> = actor.wcet.iter().map(|&wcet| burn::of_wcet(wcet)).collect();
+                    Box::new(Burn::new(&work))
+                }
             })
         });
         let duties = duties.collect();

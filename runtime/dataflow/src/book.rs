@@ -3,23 +3,12 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use punctual_firing::{Observer, State};
-use punctual_model::{ActorId, Frequency, Instant, Ns, Span, Tile, Work};
+use punctual_firing::{Moved, Observer, State};
+use punctual_linux::job;
+use punctual_model::{ActorId, Frequency, GraphId, Instant, Ns, Span, Tile, Work};
 
+use crate::actor::Course;
 use crate::meter::{Meter, Reading};
-
-/// A transition of an actor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moved {
-    /// When, in ticks since the start of the run.
-    pub at: Instant,
-    /// The actor.
-    pub actor: ActorId,
-    /// Its firings that had ended.
-    pub firing: u64,
-    /// Its state from then on.
-    pub state: State,
-}
 
 /// A firing that executed longer than its wcet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +17,11 @@ pub struct Over {
     pub actor: ActorId,
     /// The number of the firing, from 0.
     pub firing: u64,
-    /// How long it executed.
+    /// How long it executed. The scheduler's part of an interruption is in it, unless the firing
+    /// looks at the clock all the time.
     pub executed: Work<Ns>,
+    /// How often the scheduler of its CPU was entered meanwhile.
+    pub interruptions: u64,
 }
 
 /// Firings beyond their wcets that are named one by one.
@@ -121,6 +113,8 @@ struct Transitions {
 
 const NUMBER_BITS: u32 = 40;
 const STATE_BITS: u32 = 8;
+/// In the bits of the state.
+const PREEMPTED: u64 = 1 << 7;
 
 /// The record of one tile of an application. Its tile writes it, anybody reads it.
 #[derive(Debug)]
@@ -186,6 +180,11 @@ impl TileBook {
         named.map_or(0, ActorBook::firings)
     }
 
+    /// The longest wcet among the phases of an actor.
+    pub fn wcet(&self, actor: &ActorBook) -> Work<Ns> {
+        self.work(actor.wcet.iter().copied().max().unwrap_or(0))
+    }
+
     /// The longest execution of a firing of an actor.
     pub fn longest(&self, actor: &ActorBook) -> Work<Ns> {
         self.work(relaxed(&actor.longest))
@@ -204,12 +203,12 @@ impl TileBook {
         Some(Span::from_ns(self.frequency.ns_down(ticks / more)))
     }
 
-    /// The transitions so far, the oldest first, and the instant from which on none was kept.
-    /// O(transitions).
-    pub fn transitions(&self) -> (Vec<Moved>, Option<Instant>) {
+    /// The transitions so far as those of this graph, the oldest first, and the instant from which
+    /// on none was kept. O(transitions).
+    pub fn transitions(&self, graph: GraphId) -> (Vec<Moved>, Option<Instant>) {
         let count = self.transitions.count.load(Ordering::Acquire);
         let kept = self.transitions.words.iter().take(count);
-        let moved = kept.filter_map(|[at, what]| self.read(relaxed(at), relaxed(what)));
+        let moved = kept.filter_map(|[at, what]| self.read(graph, relaxed(at), relaxed(what)));
         let lost = relaxed(&self.transitions.lost_from);
         (
             moved.collect(),
@@ -217,14 +216,16 @@ impl TileBook {
         )
     }
 
-    fn read(&self, at: u64, what: u64) -> Option<Moved> {
+    fn read(&self, graph: GraphId, at: u64, what: u64) -> Option<Moved> {
         let place = usize::try_from(what >> (NUMBER_BITS + STATE_BITS)).ok()?;
         let state = (what >> NUMBER_BITS) & ((1 << STATE_BITS) - 1);
         Some(Moved {
             at: Instant::from_ticks(at),
             actor: self.actors.get(place)?.actor,
+            graph,
             firing: what & ((1 << NUMBER_BITS) - 1),
-            state: *State::ALL.get(usize::try_from(state).ok()?)?,
+            preempted: state & PREEMPTED != 0,
+            state: *State::ALL.get(usize::try_from(state & !PREEMPTED).ok()?)?,
         })
     }
 
@@ -290,8 +291,9 @@ impl TileBook {
 pub(crate) struct Notes {
     pub(crate) book: std::sync::Arc<TileBook>,
     meter: Meter,
-    /// Where the firing under way began.
-    start: Reading,
+    pub(crate) course: Course,
+    /// Entries of the scheduler of this CPU when the firing under way began.
+    entries: u64,
     /// Transitions that have been kept.
     kept: usize,
 }
@@ -301,7 +303,8 @@ impl Notes {
         Notes {
             book,
             meter,
-            start: Reading::default(),
+            course: Course::new(),
+            entries: 0,
             kept: 0,
         }
     }
@@ -333,7 +336,7 @@ impl Notes {
     }
 
     #[inline]
-    fn keep(&mut self, at: Instant, place: usize, firing: u64, state: State) {
+    fn keep(&mut self, at: Instant, place: usize, firing: u64, state: (State, bool)) {
         let transitions = &self.book.transitions;
         let Some([when, what]) = transitions.words.get(self.kept) else {
             if relaxed(&transitions.lost_from) == 0 {
@@ -345,11 +348,9 @@ impl Notes {
         };
         let number = firing & ((1 << NUMBER_BITS) - 1);
         let place = (place as u64) << (NUMBER_BITS + STATE_BITS);
+        let state = state.0 as u64 | if state.1 { PREEMPTED } else { 0 };
         when.store(at.ticks(), Ordering::Relaxed);
-        what.store(
-            place | (state as u64) << NUMBER_BITS | number,
-            Ordering::Relaxed,
-        );
+        what.store(place | state << NUMBER_BITS | number, Ordering::Relaxed);
         self.kept += 1;
         transitions.count.store(self.kept, Ordering::Release);
     }
@@ -358,15 +359,15 @@ impl Notes {
         let Some(actor) = self.book.actors.get(place) else {
             return;
         };
-        let executed = now
-            .executed
-            .ticks()
-            .saturating_sub(self.start.executed.ticks());
+        let course = &self.course;
+        let not_its_own = course.begun.get().saturating_add(course.aside.get());
+        let executed = now.executed.ticks().saturating_sub(not_its_own);
         if actor.end(firing, executed, now.now) {
             let over = Over {
                 actor: actor.actor,
                 firing,
                 executed: self.book.work(executed),
+                interruptions: job::entries().saturating_sub(self.entries),
             };
             self.name(over);
         }
@@ -393,13 +394,25 @@ impl Observer for Notes {
         let now = self.meter.read();
         match state {
             State::Claim => {
-                self.start = now;
+                self.course.begun.set(now.executed.ticks());
+                self.course.aside.set(0);
+                self.course.away.borrow_mut().clear();
+                self.entries = job::entries();
                 self.book.since.store(now.now.ticks(), Ordering::Relaxed);
+            }
+            State::Release => {
+                let away = core::mem::take(&mut *self.course.away.borrow_mut());
+                for &(from, to) in &away {
+                    self.keep(from, place, firing, (State::Compute, true));
+                    self.keep(to, place, firing, (State::Compute, false));
+                }
+                // Its memory goes back.
+                *self.course.away.borrow_mut() = away;
             }
             State::Idle => self.end_firing(place, firing.saturating_sub(1), now),
             _ => {}
         }
-        self.keep(now.now, place, firing, state);
+        self.keep(now.now, place, firing, (state, false));
     }
 
     fn refused(&mut self, _answer: usize) {

@@ -9,11 +9,20 @@ use crate::meter::Meter;
 /// Longer between two readings, and the thread did not execute in between.
 const GAP: Work<Ns> = Work::from_us(4);
 
-/// The rest of a firing after its function, with a reading of the clock: a firing that burns all of
-/// its wcet would take longer.
-const REST: Work<Ns> = Work::from_ns(250);
+/// The least that a firing without declared work leaves of its wcet for its claim and its release,
+/// with their readings of the clock.
+const REST: Work<Ns> = Work::from_ns(600);
 
-/// Burns as long as the phase says, and fills every token with the number of its firing.
+/// The work of a firing that declares none: fifteen sixteenths of its wcet, which contains claims
+/// and releases, and at most half of a short one.
+pub(crate) fn of_wcet(wcet: Work<Ns>) -> Work<Ns> {
+    let half = Work::from_ns(wcet.as_ns() / 2);
+    let rest = Work::from_ns(wcet.as_ns() / 16).max(REST.min(half));
+    wcet.saturating_sub(rest)
+}
+
+/// Burns from the claim on as long as the phase says, and fills each token with the number of its
+/// firing.
 pub(crate) struct Burn {
     meter: Meter,
     /// Of each phase, in ticks.
@@ -24,7 +33,7 @@ pub(crate) struct Burn {
 impl Burn {
     pub(crate) fn new(work: &[Work<Ns>]) -> Burn {
         let meter = Meter::new();
-        let ticks = |work: &Work<Ns>| meter.ticks(work.saturating_sub(REST));
+        let ticks = |work: &Work<Ns>| meter.ticks(*work);
         Burn {
             work: work.iter().map(ticks).collect(),
             gap: meter.ticks(GAP),
@@ -35,8 +44,9 @@ impl Burn {
 
 impl Duty for Burn {
     fn fire(&mut self, firing: &mut Firing<'_>) {
-        let mut last = self.meter.read().executed.ticks();
-        let mut left = self.work[firing.phase % self.work.len()];
+        let course = firing.course;
+        let work = self.work[firing.phase % self.work.len()];
+        let mut last = self.meter.read();
         for input in 0..firing.inputs.count() {
             core::hint::black_box(firing.inputs.tokens(input).first());
         }
@@ -46,14 +56,17 @@ impl Duty for Burn {
                 .tokens(output)
                 .fill(firing.number.to_le_bytes()[0]);
         }
-        while left > 0 {
-            job::checkpoint();
-            let now = self.meter.read().executed.ticks();
-            let passed = now.saturating_sub(last);
-            if passed <= self.gap {
-                left = left.saturating_sub(passed);
+        loop {
+            let now = self.meter.read();
+            if now.now.since(last.now).ticks() > self.gap {
+                course.was_away(last, now);
             }
             last = now;
+            let not_its_own = course.begun.get() + course.aside.get();
+            if now.executed.ticks().saturating_sub(not_its_own) >= work {
+                return;
+            }
+            job::checkpoint();
         }
     }
 }

@@ -46,6 +46,7 @@
 
 mod actor;
 mod application;
+mod applications;
 mod book;
 mod burn;
 mod ends;
@@ -54,6 +55,7 @@ mod tile;
 
 pub use actor::{Firing, Inputs, NextRule, Outputs};
 pub use application::{Application, GraphError};
-pub use book::{ActorBook, Moved, Over, TileBook};
-pub use punctual_firing::{RoundRobin, State, StaticOrder, TaskScheduler, Tasks, Tdm};
+pub use applications::Applications;
+pub use book::{ActorBook, Over, TileBook};
+pub use punctual_firing::{Moved, RoundRobin, State, StaticOrder, TaskScheduler, Tasks, Tdm};
 pub use tile::Tile;

@@ -79,7 +79,9 @@ impl Tile {
             }
             Activity::Compute(place) => {
                 self.notes.executes(place);
-                if let Some(mut firing) = actor::firing(&self.engine, place, &mut self.ends) {
+                if let Some(mut firing) =
+                    actor::firing(&self.engine, place, &mut self.ends, &self.notes.course)
+                {
                     self.duties[place].fire(&mut firing);
                 }
             }

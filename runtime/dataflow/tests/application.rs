@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_graph::{Application, Firing, GraphError, NextRule, State, TaskScheduler, Tasks};
-use punctual_model::{ActorId, CpuId, Graph, Ns, Place, Tile, Work};
+use punctual_model::{ActorId, CpuId, Graph, GraphId, Ns, Place, Tile, Work};
 
 const WCET: Work<Ns> = Work::from_ms(50);
 const LEFT: Tile = Tile::cpu(CpuId(0));
@@ -65,7 +65,7 @@ fn two_actors_of_a_tile_move_every_token_in_order_and_their_states_follow_each_o
         .expect("tiles");
     let tile = &mut tiles[0];
     tile.run_until(|book| book.firings("check") >= 1_000);
-    let (moved, lost) = tile.book().transitions();
+    let (moved, lost) = tile.book().transitions(GraphId(0));
     assert_eq!(lost, None);
     for actor in [ActorId(0), ActorId(1)] {
         let of = moved.iter().filter(|moved| moved.actor == actor);
@@ -99,7 +99,7 @@ fn tiles_on_two_threads_move_every_token_in_order_wherever_it_is_kept() {
         let tiles = application(&graph(RIGHT, place)).tiles().expect("tiles");
         let tiles: [_; 2] = tiles.try_into().expect("two");
         let [mut left, mut right] = tiles;
-        let firings = 1_000;
+        let firings = 300;
         let sending = std::thread::spawn(move || {
             left.run_until(|book| book.firings("count") >= firings);
             left.copies().1

@@ -1,0 +1,120 @@
+//! The transitions of actors in a live run: those that tiles kept, and their preemptions.
+//!
+//! A tile notes the transitions of its actors without a word to the core, so it does not know when
+//! its slot ended. The log of its CPU does: each time its thread was switched out, the actor that
+//! was active was preempted. A firing that looks at the clock all the time sees that by itself, and
+//! more exactly, without the scheduler's part; then its word stands.
+
+use punctual_graph::{Applications, Moved, TileBook};
+use punctual_kern::TraceEvent;
+use punctual_model::{GraphId, GraphThread, Instant, Ns, Span, System, TaskId, ThreadId, readable};
+use punctual_trace::{CpuLog, Log, Record};
+
+/// A function of a graph that has not returned for so long at the end of a run is named.
+const PATIENCE: Span<Ns> = Span::from_ms(100);
+
+/// Puts the transitions of all actors into the log, and the faults of their tiles. A graph has the
+/// transitions up to the first that one of its tiles has not kept.
+pub(crate) fn tell_graphs(
+    (system, threads): (&System, &[GraphThread]),
+    applications: &Applications,
+    log: &mut Log,
+) {
+    let books = applications.books();
+    for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
+        let tiles = || books.iter().zip(threads).filter(|((of, _), _)| *of == id);
+        let kept: Vec<_> = tiles().map(|((_, book), _)| book.transitions(id)).collect();
+        let lost = kept.iter().filter_map(|(_, lost)| *lost).min();
+        if let Some(from) = lost {
+            let from = readable(from.ns_down(log.tables.frequency).as_ns());
+            let name = &graph.name;
+            let lost = format!("the transitions of graph `{name}` from {from} on: no room");
+            log.header.lost.push(lost);
+        }
+        for (((_, book), of_graph), (moves, _)) in tiles().zip(kept) {
+            tell_fault(system, book, log);
+            let cpu = book.tile.cpu.index();
+            let of_task = |(_, (of, _)): &(u32, &(TaskId, _))| *of == of_graph.task;
+            let all = &log.tables.cpus[cpu].threads;
+            let thread = (0..)
+                .zip(all)
+                .find(of_task)
+                .map(|(at, _)| ThreadId::new(at, 0));
+            let Some(one) = log.cpus.get_mut(cpu) else {
+                continue;
+            };
+            let away = thread.map_or(Vec::new(), |thread| switched_out(one, thread));
+            let moves = with_preemptions(moves, &away);
+            let before = |moved: &Moved| lost.is_none_or(|lost| moved.at < lost);
+            one.moves.extend(moves.into_iter().filter(before));
+            one.moves.sort_by_key(|moved| moved.at);
+        }
+    }
+}
+
+fn tell_fault(system: &System, book: &TileBook, log: &mut Log) {
+    let on = system.tile_name(book.tile);
+    let graph = &book.graph;
+    if let Some(fault) = book.fault(log.header.end, PATIENCE) {
+        let fault = format!("graph `{graph}` on {on}: {fault}");
+        log.header.faults.push(fault);
+    }
+    let (decisions, refused) = book.decisions();
+    if refused > 0 {
+        let what = "answers of the task scheduler were refused";
+        let fault = format!("graph `{graph}` on {on}: {refused} of {decisions} {what}");
+        log.header.faults.push(fault);
+    }
+}
+
+/// When a thread was switched out although it had not ended, and when it went on. O(entries).
+fn switched_out(cpu: &CpuLog, thread: ThreadId) -> Vec<(Instant, Instant)> {
+    let (mut all, mut out) = (Vec::new(), None);
+    for (now, record) in &cpu.records {
+        let Record::Trace(TraceEvent::Switched { from, to, .. }) = record else {
+            continue;
+        };
+        match (from == Some(thread), to == Some(thread)) {
+            (true, false) => out = Some(now),
+            (false, true) => all.extend(out.take().map(|out| (out, now))),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Transitions with those of the preemptions that no firing has noted by itself. O(both).
+fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved> {
+    let mut noted = Vec::new();
+    for pair in moves.windows(2) {
+        if pair[0].preempted {
+            noted.push((pair[0].at, pair[1].at));
+        }
+    }
+    let mut noted = noted.into_iter().peekable();
+    let mut away = away.iter().copied().peekable();
+    let mut all: Vec<Moved> = Vec::with_capacity(moves.len());
+    for moved in moves {
+        while let Some((out, back)) = away.next_if(|(_, back)| *back <= moved.at) {
+            while noted.next_if(|(_, to)| *to < out).is_some() {}
+            let is_noted = noted.peek().is_some_and(|(from, _)| *from <= back);
+            let Some(last) = all
+                .last()
+                .copied()
+                .filter(|last| !last.preempted && !is_noted)
+            else {
+                continue;
+            };
+            let preempted = |at, preempted| Moved {
+                at,
+                preempted,
+                ..last
+            };
+            // An entry has the instant for which it was due: the thread may have gone on for a
+            // moment, and was in its last state when it was interrupted.
+            all.extend([preempted(out.max(last.at), true), preempted(back, false)]);
+        }
+        all.push(moved);
+    }
+    all
+}

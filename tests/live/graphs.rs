@@ -1,0 +1,177 @@
+//! Graphs for real: functions fire on the slots of their tiles, and a wrong one harms itself alone.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use punctual::graph::{Application, Applications, Firing, TaskScheduler, Tasks, TileBook};
+use punctual::{LiveOptions, Log, Span, System, Workloads, run};
+use punctual_model::{Instant, Ns};
+
+use crate::common::examples::{is_replayed, obeys_the_rules};
+
+/// Two graphs and a periodic task, each in slots of its own on one CPU.
+const FRAME: &str = r#"
+[system]
+cpus = [0]
+
+[cpu.0]
+policy = "tdm"
+frame = "2ms"
+scheduling-time = "50us"
+
+[scheduler.first]
+on = "cpu.0"
+policy = "fifo"
+slots = [{ at = "0ms", length = "500us" }]
+
+[scheduler.second]
+on = "cpu.0"
+policy = "fifo"
+slots = [{ at = "550us", length = "500us" }]
+
+[scheduler.third]
+on = "cpu.0"
+policy = "fifo"
+slots = [{ at = "1100us", length = "300us" }]
+
+[task.beside]
+class = "periodic"
+on = "scheduler.third"
+period = "20ms"
+wcet = "50us"
+
+[graph.numbers]
+actors = [
+  { name = "count", on = "scheduler.first", wcet = "20ms" },
+  { name = "check", on = "scheduler.second", wcet = "20ms" },
+]
+fifos = [
+  { name = "state", from = "count", to = "count", initial = 1, token-size = 8 },
+  { name = "numbers", from = "count", to = "check", produce = 3, consume = [2, 4], capacity = 7, token-size = 8 },
+]
+"#;
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+fn count(firing: &mut Firing<'_>) {
+    let state = number(firing.inputs.tokens(0));
+    firing
+        .outputs
+        .tokens(0)
+        .copy_from_slice(&(state + 3).to_le_bytes());
+    let places = firing.outputs.tokens(1).chunks_exact_mut(8);
+    for (place, value) in places.zip(state..) {
+        place.copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+/// A token out of its order ends the application, which the test sees.
+fn check(firing: &mut Firing<'_>, next: &mut u64) {
+    for token in firing.inputs.tokens(0).chunks_exact(8) {
+        assert_eq!(number(token), *next, "a token is lost or comes twice");
+        *next += 1;
+    }
+}
+
+fn panic_in_time(firing: &mut Firing<'_>, last: &mut u64) {
+    assert!(firing.number < *last, "as the test wants it");
+}
+
+/// It never returns.
+struct Endless;
+
+impl TaskScheduler for Endless {
+    fn next(&mut self, tasks: &dyn Tasks) -> Option<usize> {
+        while tasks.count() > 0 {
+            std::hint::spin_loop();
+        }
+        None
+    }
+}
+
+type Change = fn(&mut Application, &System);
+
+/// A run of it, and what became of its two tiles.
+fn flown(change: Change) -> (Log, [Arc<TileBook>; 2]) {
+    let _alone = crate::alone();
+    let system = punctual_spec::parse(FRAME, "numbers.toml").unwrap().system;
+    let mut application = Application::new(&system.graphs[0]).unwrap();
+    application.actor("count", count).unwrap();
+    application
+        .actor_with("check", check, |_, _| (), 0)
+        .unwrap();
+    change(&mut application, &system);
+    let applications = Applications::default();
+    applications.bring(application);
+    let options = LiveOptions {
+        duration: Some(Span::from_ms(300)),
+        // A loaded machine may measure overheads with which nothing fits.
+        force: true,
+        applications: applications.clone(),
+        ..LiveOptions::default()
+    };
+    let log = run(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let books = applications.books().into_iter().map(|(_, book)| book);
+    (log, books.collect::<Vec<_>>().try_into().unwrap())
+}
+
+/// All fifteen jobs of the task beside the graph came to their end.
+fn beside_is_done(log: &Log) {
+    let report = punctual::judge(log);
+    assert_eq!(report.tasks[0].jobs, 15, "{report}");
+}
+
+const END: Instant = Instant::from_ticks(u64::MAX);
+const PATIENCE: Span<Ns> = Span::from_ms(100);
+
+#[test]
+fn actors_of_two_tiles_move_every_token_in_order_on_their_slots() {
+    let (log, [first, second]) = flown(|_, _| ());
+    for book in [&first, &second] {
+        assert_eq!(book.fault(Instant::ZERO, PATIENCE), None);
+    }
+    let (sent, taken) = (first.firings("count"), second.firings("check"));
+    assert!(taken > 50, "{taken} firings");
+    assert!(
+        sent >= taken && 3 * (sent - taken) <= 7,
+        "{sent} and {taken}"
+    );
+    beside_is_done(&log);
+    is_replayed("numbers", &log);
+    obeys_the_rules("numbers", &log);
+}
+
+#[test]
+fn an_actor_that_panics_ends_its_application_on_its_tile_and_nobody_else() {
+    let (log, [first, second]) = flown(|application, _| {
+        application
+            .actor_with("check", panic_in_time, |_, _| (), 10)
+            .unwrap();
+    });
+    assert_eq!(second.firings("check"), 10);
+    let fault = second.fault(Instant::ZERO, PATIENCE).unwrap();
+    assert_eq!(fault, "the actor `check` panicked: as the test wants it");
+    // Its writer fills the FIFO and waits.
+    let sent = first.firings("count");
+    assert!((10..=12).contains(&sent), "{sent}");
+    beside_is_done(&log);
+}
+
+#[test]
+fn a_task_scheduler_that_never_returns_is_named_and_costs_its_own_slots_alone() {
+    let (log, [first, second]) = flown(|application, system| {
+        let tile = system.graphs[0].actors[1].tile;
+        application.task_scheduler(tile, Endless).unwrap();
+    });
+    assert_eq!(second.firings("check"), 0);
+    let fault = second.fault(END, PATIENCE).unwrap();
+    assert!(
+        fault.starts_with("the task scheduler has not returned"),
+        "{fault}"
+    );
+    assert_eq!(first.firings("count"), 2);
+    beside_is_done(&log);
+    is_replayed("numbers", &log);
+}
