@@ -8,9 +8,10 @@
 //! when a slot ends waits for a whole gap before each slot that it needs.)
 //!
 //! # Assumptions
-//! 1. A tile executes one graph and nothing else (`System::validate`). Its application decides
-//!    whenever a firing ends, and a firing is not preempted by another of its application.
-//! 2. Actors of a tile without a static order fire by turns (round robin).
+//! 1. A tile executes one graph and nothing else (`System::validate`).
+//! 2. Its application decides whenever a firing ends, by turns (round robin) or in a static order.
+//!    Or it decides once, at the start of each slot; the rest of a slot after a firing is then no
+//!    supply (`tile`).
 //! 3. Claiming and releasing tokens, copies to and from other tiles, and the decisions of the
 //!    application are part of the wcets.
 //! 4. An earlier end delays nobody: rates do not depend on data (Wiggers et al. 2009, §3).
@@ -55,6 +56,7 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
             let mut refusal = Refusal::new(Subject::Graph(id), &graph.name, reason);
             verdict.fix = fix::smallest(system, id)?;
             refusal.advice = match &verdict.fix {
+                _ if graph.varying().is_some() => "remove what is required, or `varies`".into(),
                 Some(fix) => fix::words(fix),
                 None => fix::beyond_one(system, id, verdict.period.is_none())?,
             };
@@ -146,6 +148,14 @@ fn verdict(system: &System, id: GraphId, graph: &Graph) -> Checked<(GraphVerdict
         Outcome::Runs(runs) => {
             fill(&mut row, graph, &runs)?;
             let reason = explain::late(graph, &runs);
+            Ok((row, reason))
+        }
+        varies @ Outcome::Varies(_) => {
+            row.exactness = Exactness::Exact;
+            row.assumptions.clear();
+            row.explanation = explain::why_not(system, graph, &varies);
+            let is_required = graph.every.is_some() || graph.within.is_some();
+            let reason = is_required.then(|| row.explanation.clone());
             Ok((row, reason))
         }
         without => {

@@ -5,7 +5,8 @@
 //! numbers, one for each *phase*. Actors keep nothing between firings but in a FIFO to themselves.
 //!
 //! A firing claims its space at its start and gives back what it consumed at its end (CompOSe
-//! §3.1, §4.2). Rates that depend on data are not described here: no analysis knows them.
+//! §3.1, §4.2). Where rates depend on data ([`Actor::varies`]), the graph executes, and nothing is
+//! promised of it.
 
 use alloc::string::String;
 use alloc::vec;
@@ -58,6 +59,9 @@ pub struct Actor {
     pub wcet: Vec<Work<Ns>>,
     /// The work of a firing; its wcet when absent.
     pub work: Option<WorkSource>,
+    /// Its output depends on its data: into each FIFO to another actor a firing hands on at most
+    /// the tokens of its rate. No analysis knows such a graph. An actor that varies has one phase.
+    pub varies: bool,
 }
 
 /// The processor time of actors: a whole CPU, or the slots of a scheduler on it.
@@ -210,6 +214,7 @@ impl Graph {
             tile,
             wcet: vec![wcet],
             work: None,
+            varies: false,
         });
         id
     }
@@ -254,6 +259,12 @@ impl Graph {
             OrderRule::Static(firings) => Some((order.tile, firings.as_slice())),
             _ => None,
         })
+    }
+
+    /// The first actor whose output depends on its data.
+    pub fn varying(&self) -> Option<ActorId> {
+        let mut actors = (0..).map(ActorId).zip(&self.actors);
+        actors.find(|(_, actor)| actor.varies).map(|(id, _)| id)
     }
 
     /// The actor with this name.

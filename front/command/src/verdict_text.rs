@@ -66,6 +66,9 @@ pub(crate) fn headline(
             (false, true) => "every deadline and requirement holds",
             (true, true) => "every requirement holds",
             (true, false) if verdict.graphs.is_empty() => "every deadline holds",
+            (true, false) if verdict.graphs.iter().any(|graph| graph.period.is_none()) => {
+                "no graph stops whose rates are known"
+            }
             (true, false) => "every graph goes on for ever",
         };
         format!("{}: {size}, {held}", styled("admitted", GOOD, coloured))

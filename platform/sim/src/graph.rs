@@ -7,9 +7,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_firing::{Activity, Declared, Engine, Fifos, Held, Moved, Observer, State};
+use punctual_firing::{Activity, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State};
 use punctual_model::{
-    Actor, ActorId, Graph, GraphId, GraphThread, Instant, System, TaskId, Tile, Work, WorkSource,
+    Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, System, TaskId, Tile, Work,
+    WorkSource,
 };
 
 use crate::RATE;
@@ -99,6 +100,10 @@ struct GraphBody {
     peers: Vec<TaskId>,
     /// Firings are shorter by chance.
     shorter: Option<Random>,
+    /// By the place of the actor: its ports whose rates depend on its data, with the most of each.
+    varying: Vec<Vec<(usize, u32)>>,
+    /// The data of a simulation: chance.
+    data: Random,
 }
 
 impl GraphBody {
@@ -123,7 +128,12 @@ impl GraphBody {
             .map(|fifo| [fifo.to, fifo.from].map(elsewhere))
             .collect();
         let purpose = (1 << 32) + u64::from(thread.task.0);
-        GraphBody {
+        let varying = actors.iter().enumerate();
+        let varying =
+            varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
+        let mut body = GraphBody {
+            varying: varying.collect(),
+            data: Random::new(seed, (1 << 33) + u64::from(thread.task.0)),
             graph: thread.graph,
             tile,
             left: vec![Work::ZERO; actors.len()],
@@ -138,6 +148,19 @@ impl GraphBody {
             peers: ends.iter().flatten().flatten().copied().collect(),
             ends,
             shorter: faults.short_firings.then(|| Random::new(seed, purpose)),
+        };
+        for place in 0..body.actors.len() {
+            body.draw_rates(place);
+        }
+        body
+    }
+
+    /// The output of the next firing of an actor that varies.
+    fn draw_rates(&mut self, place: usize) {
+        for &(port, most) in &self.varying[place] {
+            let rate = self.data.span(Span::from_ticks(u64::from(most))).ticks();
+            let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+            self.engine.set_rate(place, port, rate.min(most));
         }
     }
 
@@ -204,7 +227,11 @@ impl Body for GraphBody {
                     Some(self.left[place])
                 }
                 Activity::Idle => None,
-                Activity::Claim(_) | Activity::Release(_) | Activity::Reset(_) => continue,
+                Activity::Reset(place) => {
+                    self.draw_rates(place);
+                    continue;
+                }
+                Activity::Claim(_) | Activity::Release(_) => continue,
             };
             return Step { work, act };
         }
@@ -295,6 +322,17 @@ impl Observer for Told<'_> {
 }
 
 /// The work of an actor's firings, by phase.
+/// The ports of an actor whose rates depend on its data, by their places in its rule.
+fn varying_ports(graph: &Graph, actor: ActorId, rule: Option<&Rule>) -> Vec<(usize, u32)> {
+    let Some(rule) = rule.filter(|_| graph.actors[actor.index()].varies) else {
+        return Vec::new();
+    };
+    let inputs = rule.inputs().len();
+    let ports = (inputs..).zip(rule.outputs());
+    let to_others = ports.filter(|(_, port)| graph.fifos[port.fifo].to != actor);
+    to_others.map(|(at, port)| (at, port.rate)).collect()
+}
+
 fn works(actor: &Actor) -> Vec<Work> {
     match &actor.work {
         Some(WorkSource::Burn(work)) => vec![work.ticks_up(RATE)],

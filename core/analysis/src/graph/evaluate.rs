@@ -19,6 +19,8 @@ use crate::error::{AnalysisError, Checked};
 
 /// The future of a graph.
 pub(super) enum Outcome {
+    /// Its rates depend on the data of this actor.
+    Varies(ActorId),
     /// Its rates contradict each other.
     Contradicts(Contradiction),
     /// A static order does not have this actor as often as an iteration.
@@ -101,6 +103,9 @@ fn check_places(graph: &Graph) -> Checked<()> {
 /// worst circle).
 pub(super) fn evaluate(system: &System, graph: &Graph) -> Checked<Outcome> {
     check_places(graph)?;
+    if let Some(actor) = graph.varying() {
+        return Ok(Outcome::Varies(actor));
+    }
     tile::check_machine(system, graph)?;
     let failed = |error: &DataflowError| named(&graph.name, error);
     let firings = match firings_per_iteration(graph).map_err(|error| failed(&error))? {

@@ -100,6 +100,10 @@ pub(super) fn late(graph: &Graph, runs: &Runs) -> Option<String> {
 pub(super) fn why_not(system: &System, graph: &Graph, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Runs(_) => String::new(),
+        Outcome::Varies(actor) => format!(
+            "its rates depend on the data of `{}`: it executes, and nothing is promised of it",
+            actor_name(graph, actor.index())
+        ),
         Outcome::Contradicts(found) => contradiction(graph, found),
         Outcome::Starves => "a tile has slots of which nothing is left after overheads".into(),
         Outcome::OutOfOrder {

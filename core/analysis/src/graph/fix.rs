@@ -21,8 +21,10 @@ use crate::verdict::GraphFix;
 
 /// Whether a graph goes on and keeps what is required of it, on the tiles of `system`.
 pub(crate) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
-    let Outcome::Runs(runs) = evaluate(system, graph)? else {
-        return Ok(false);
+    let runs = match evaluate(system, graph)? {
+        Outcome::Runs(runs) => runs,
+        Outcome::Varies(_) => return Ok(graph.every.is_none() && graph.within.is_none()),
+        _ => return Ok(false),
     };
     let every = graph.every.map(|every| Fraction::whole(every.as_ns()));
     let within = graph.within.map(|within| within.as_ns());
@@ -102,7 +104,10 @@ fn candidates(system: &System, graph: &Graph) -> Checked<Vec<usize>> {
         Outcome::Runs(_) => (0..graph.fifos.len())
             .filter(|&f| graph.fifos[f].capacity.is_some())
             .collect(),
-        Outcome::Contradicts(_) | Outcome::OutOfOrder { .. } | Outcome::Starves => Vec::new(),
+        Outcome::Varies(_)
+        | Outcome::Contradicts(_)
+        | Outcome::OutOfOrder { .. }
+        | Outcome::Starves => Vec::new(),
     };
     Ok(found)
 }

@@ -312,3 +312,22 @@ fn any_graph_has_an_answer_or_an_error_and_a_valid_one_no_invalid_answer() {
     }
     assert!(valid > 300 && answered > 300, "{valid} {answered}");
 }
+
+#[test]
+fn a_graph_whose_rates_depend_on_data_has_no_promises_and_keeps_none() {
+    let (system, tiles) = tiles(10, &[&[]]);
+    let mut graph = pair([tiles[0]; 2], [1, 1]);
+    graph.actors[0].varies = true;
+    let found = verdict(&system, &graph);
+    assert_eq!((found.period, found.latency), (None, None));
+    let why = "its rates depend on the data of `a`: it executes, and nothing is promised of it";
+    assert_eq!(found.explanation, why);
+    assert!(is_admitted(&with(&system, &graph)).expect("an answer"));
+    graph.every = Some(span(100));
+    assert!(!is_admitted(&with(&system, &graph)).expect("an answer"));
+    let answer = admit(&with(&system, &graph)).expect("an answer");
+    assert_eq!(
+        answer.refusals[0].advice,
+        "remove what is required, or `varies`"
+    );
+}

@@ -123,6 +123,13 @@ fn check_actors(id: GraphId, graph: &Graph, phases: &[usize], errors: &mut Error
                 "every phase takes some time, at least \"1ns\"",
             );
         }
+        if actor.varies && phases > 1 {
+            errors.add(
+                fault("varies"),
+                format!("{what} varies with its data and has {phases} phases"),
+                "give it one phase, or remove `varies`",
+            );
+        }
         if matches!(actor.work, Some(WorkSource::Command(_))) {
             errors.add(
                 fault("work"),

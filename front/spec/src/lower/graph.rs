@@ -148,6 +148,7 @@ impl Reader<'_> {
             tile,
             wcet: wcet.collect::<Option<_>>()?,
             work: record.record("work").map(lower_work),
+            varies: record.flag("varies").unwrap_or(false),
         })
     }
 

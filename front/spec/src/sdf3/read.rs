@@ -303,6 +303,7 @@ impl File {
                 tile: Tile::cpu(cpu),
                 wcet: times.iter().map(|&time| Work::from_ns(time)).collect(),
                 work: None,
+                varies: false,
             });
         }
         system.graphs.push(graph);

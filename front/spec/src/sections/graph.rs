@@ -2,7 +2,7 @@
 
 use super::task::WORK;
 use super::{COUNT, U32};
-use crate::shape::Shape::{Choice, Cycle, Duration, List, Table, Text};
+use crate::shape::Shape::{Choice, Cycle, Duration, Flag, List, Table, Text};
 use crate::shape::{Keys, keys, words};
 
 pub(super) static GRAPH: Keys = keys! {
@@ -23,6 +23,9 @@ static ACTOR: Keys = keys! {
     "wcet": Cycle(&Duration), "2ms", needed;
     /// The work of a firing; its wcet when absent.
     "work": Choice(&WORK), { burn = "1ms" };
+    /// Its output depends on its data: a firing hands on up to `produce` tokens, and nothing is
+    /// promised of the graph. `false` when absent.
+    "varies": Flag, false;
 };
 
 static FIFO: Keys = keys! {

@@ -51,9 +51,13 @@ fn cycle<T: Toml>(values: &[T]) -> String {
 fn actor_table(system: &System, actor: &Actor) -> Table {
     let table = Table::new("name", actor.name.as_str()).and("on", home(system, actor.tile));
     let table = table.raw("wcet", &cycle(&actor.wcet));
-    match &actor.work {
+    let table = match &actor.work {
         Some(source) => table.and("work", work(source)),
         None => table,
+    };
+    match actor.varies {
+        true => table.raw("varies", "true"),
+        false => table,
     }
 }
 

@@ -100,6 +100,7 @@ fn every_order_of_a_tile_arrives_and_is_written_again() {
         .expect("valid")
         .system;
     assert_eq!(again.graphs, system.graphs);
+    assert_eq!(system.graphs[0].varying(), Some(ActorId(0)));
     let found: Vec<(When, &OrderRule)> = system.graphs[0]
         .orders
         .iter()
@@ -114,4 +115,9 @@ fn every_order_of_a_tile_arrives_and_is_written_again() {
         (When::OwnTime, &OrderRule::RoundRobin),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn actor_that_varies_in_phases() {
+    check("actor-that-varies-in-phases");
 }

@@ -16,6 +16,8 @@ use crate::short::{Count, Short};
 pub struct GraphReport {
     /// From the file.
     pub name: String,
+    /// Its rates depend on data: it has no iterations.
+    pub varies: bool,
     /// Iterations whose outputs are all there.
     pub iterations: u64,
     /// From one iteration to the next over the later half of them, rounded up; `None`: too few.
@@ -146,6 +148,7 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
     };
     GraphReport {
         name: graph.name.clone(),
+        varies: graph.varying().is_some(),
         iterations: ends.len() as u64,
         period_ns: mean_period(&ends[ends.len().saturating_sub(1) / 2..]).map(Fraction::rounded_up),
         longest_period_ns: ends.windows(2).map(|two| two[1] - two[0]).max(),
@@ -166,6 +169,9 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
 
 /// When the iterations were complete: each output had fired as often as in all of them.
 fn iterations(info: &GraphInfo, seen: &[Seen]) -> Vec<u64> {
+    if info.graph.varying().is_some() {
+        return Vec::new();
+    }
     let Ok(Rates::Consistent(firings)) = firings_per_iteration(&info.graph) else {
         return Vec::new();
     };
@@ -238,7 +244,11 @@ impl fmt::Display for GraphReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = |ns: Option<u64>| ns.map_or("-".into(), |ns| Short(ns).to_string());
         let (iterations, verdict) = (Count(self.iterations), self.verdict.name());
-        writeln!(f, "graph {}: {iterations} iterations, {verdict}", self.name)?;
+        let size = match self.varies {
+            true => "its rates depend on data".to_string(),
+            false => format!("{iterations} iterations"),
+        };
+        writeln!(f, "graph {}: {size}, {verdict}", self.name)?;
         writeln!(
             f,
             "  {:21} {:>9} {:>9} {:>9}",

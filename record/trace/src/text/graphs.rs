@@ -28,6 +28,9 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
         let wcets = list(actor.wcet.iter().map(|work| work.as_ns()));
         let (tile, name) = (tile(actor.tile), escape(&actor.name));
         let _ = writeln!(text, "actor {tile} {wcets} {name}");
+        if actor.varies {
+            text.push_str("varies\n");
+        }
     }
     for fifo in &graph.fifos {
         let [produce, consume] = [&fifo.produce, &fifo.consume].map(|rates| list(rates.iter()));
@@ -114,7 +117,7 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         graphs.push(GraphInfo { graph, bound: None });
         return Ok(true);
     }
-    if !matches!(key, "graph-bound" | "actor" | "fifo" | "order") {
+    if !matches!(key, "graph-bound" | "actor" | "varies" | "fifo" | "order") {
         return Ok(false);
     }
     let info = graphs.last_mut().ok_or("it belongs to no graph")?;
@@ -133,7 +136,12 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
             wcet: fields.list()?.into_iter().map(Work::from_ns).collect(),
             name: unescape(fields.0)?,
             work: None,
+            varies: false,
         }),
+        "varies" => {
+            let actor = info.graph.actors.last_mut();
+            actor.ok_or("it belongs to no actor")?.varies = true;
+        }
         "fifo" => {
             let fifo = fields.fifo(&info.graph)?;
             info.graph.fifos.push(fifo);
