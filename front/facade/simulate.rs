@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use punctual_analysis::Transition;
 use punctual_kern::Plan;
-use punctual_model::{Frequency, GraphThread, Instant, Ns, Span, System, WorkSource};
+use punctual_model::{Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Guests, Moves, Observer, graph_bodies};
 use punctual_tables::{CpuTables, Tables};
@@ -98,9 +98,7 @@ fn run_virtually(
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
-    if let Some(funding) = &options.faults.funding {
-        tables.fund(system, funding);
-    }
+    fund(&mut tables, system, &options.faults);
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
     let steps = steps(system, workloads)?;
@@ -162,6 +160,18 @@ fn run_virtually(
     log.oracle = oracle(workloads);
     finish(record, &mut log);
     Ok(log)
+}
+
+/// Budgets as on a machine that takes time for itself. The clock of virtual time charges an entry
+/// to nobody, so nobody gets one back.
+fn fund(tables: &mut Tables, system: &System, faults: &Faults) {
+    if let Some(funding) = &faults.funding {
+        let funding = Funding {
+            entry: funding.entry.saturating_sub(faults.timer_cost),
+            ..funding.clone()
+        };
+        tables.fund(system, &funding);
+    }
 }
 
 /// Has the rest of the log written, if it is written at all.

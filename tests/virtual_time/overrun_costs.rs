@@ -164,6 +164,33 @@ fn a_preempted_job_fills_its_caches_on_the_budget_of_the_one_that_preempts_it() 
     assert_eq!(switches.take(4).collect::<Vec<_>>(), [0, 5, 17, 36]);
 }
 
+/// Its clock charges an entry to nobody: a job that is interrupted has lost nothing.
+#[test]
+fn virtual_time_gives_back_no_more_than_it_has_charged() {
+    let (mut system, mut options) = alone(9_000, OnOverrun::Throttle);
+    let mut urgent = system.tasks[0].clone();
+    urgent.name = "urgent".into();
+    urgent.phase = Span::from_ns(5);
+    urgent.class = Class::Periodic {
+        period: Span::from_ns(100),
+        wcet: Work::from_ns(10),
+        relative_deadline: Span::from_ns(50),
+    };
+    system.tasks.push(urgent);
+    options.faults.timer_cost = Work::from_ns(5);
+    options.faults.funding = Some(Funding {
+        entry: Work::from_ns(5),
+        ..Funding::default()
+    });
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let switches = log.cpus[0].records.iter();
+    let switches =
+        switches.filter(|(_, r)| matches!(r, Record::Trace(TraceEvent::Switched { .. })));
+    let switches = switches.map(|(at, _)| at.ticks());
+    // The entry from 5 to 10, all 10 of `urgent`, and the other half of the job's own 10.
+    assert_eq!(switches.take(4).collect::<Vec<_>>(), [0, 5, 20, 25]);
+}
+
 /// An entry takes 5, and 10 of each 100 are taken in the middle of the budget of a job that
 /// overruns.
 #[test]

@@ -81,3 +81,22 @@ fn a_policy_for_a_scheduler_that_decides_inside_is_an_error() {
     let error = in_virtual_time(wrong).map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::NotOwnTime(name) if name == "plug"));
 }
+
+#[test]
+fn a_scheduler_that_comes_again_decides_again() {
+    let parts = r#"["task.first", "task.second", "scheduler.plugin"]"#;
+    let changes = format!(
+        "[change.away]\nat = \"55ms\"\nstop = {parts}\n[change.back]\nat = \"105ms\"\nstart = {parts}\n"
+    );
+    let text = [FILE, &changes].concat();
+    let system = punctual_spec::parse(&text, "own-time.toml").unwrap().system;
+    let options = SimOptions {
+        duration: Some(Span::from_ms(205)),
+        ..SimOptions::default()
+    };
+    let log = simulate(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let report = RunReport::new(&log);
+    let done = report.tasks.iter().map(|task| (task.jobs, task.misses));
+    // Three jobs before it goes, and one in each period after.
+    assert_eq!(done.collect::<Vec<_>>(), [(8, 0), (8, 0), (11, 0)]);
+}

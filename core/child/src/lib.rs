@@ -60,6 +60,15 @@ impl ChildScheduler {
         self.node
     }
 
+    /// The scheduler has ended and comes again under this id: nothing of its former life is known.
+    /// O(threads · log threads).
+    pub fn come_again(&mut self, node: NodeId) {
+        self.node = node;
+        self.epoch = 0;
+        self.seen.clear();
+        self.forget();
+    }
+
     /// Sees which of its threads are ready. Nothing may come between two parts of it. O(threads of
     /// the shard).
     pub fn look<P: Policy>(&mut self, shard: &Shard<P>) {

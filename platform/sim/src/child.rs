@@ -63,8 +63,22 @@ pub(crate) fn children(
 }
 
 impl Child {
-    pub(crate) fn node(&self) -> NodeId {
-        self.node
+    /// Whether it decides for this scheduler. One that comes again in a change has its place of
+    /// before under a later id.
+    pub(crate) fn is(&self, node: NodeId) -> bool {
+        self.node.index() == node.index()
+    }
+
+    /// It decides for this scheduler, which may have ended since and come again.
+    pub(crate) fn decides_for(&mut self, node: NodeId) {
+        if self.node == node {
+            return;
+        }
+        self.node = node;
+        (self.left, self.refused, self.was_overtaken) = (None, 0, false);
+        if let Some(code) = &mut self.code {
+            code.come_again(node);
+        }
     }
 
     /// Begins to decide, or goes on with it; when it will have decided.

@@ -471,8 +471,10 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         });
     }
 
-    fn child(&self, node: NodeId) -> Option<usize> {
-        self.children.iter().position(|child| child.node() == node)
+    fn child(&mut self, node: NodeId) -> Option<usize> {
+        let place = self.children.iter().position(|child| child.is(node))?;
+        self.children[place].decides_for(node);
+        Some(place)
     }
 
     /// What the thread that runs now does, from where it was; when its section ends.

@@ -154,10 +154,10 @@ pub const ALL: [Mutant; 22] = [
         fund: cold_caches_for_nothing,
     },
     Mutant {
-        mistake: "gives an interrupted thread back more than an entry takes",
+        mistake: "gives an interrupted thread back three times what an entry takes",
         features: &[Feature::Overheads],
         analysis,
-        fund: entries_twice,
+        fund: entries_thrice,
     },
 ];
 
@@ -365,9 +365,9 @@ fn cold_caches_for_nothing(system: &System) -> Result<Funding, AnalysisError> {
     })
 }
 
-fn entries_twice(system: &System) -> Result<Funding, AnalysisError> {
+fn entries_thrice(system: &System) -> Result<Funding, AnalysisError> {
     let funding = funding(system)?;
-    let entry = funding.entry.saturating_add(funding.entry);
+    let entry = Work::from_ns(funding.entry.as_ns().saturating_mul(3));
     Ok(Funding { entry, ..funding })
 }
 
