@@ -10,7 +10,7 @@ use punctual_model::{ActorId, Fifo, Graph, Place, Tile as TileId, WorkSource};
 
 use crate::actor::{Duty, Firing, Function, NextRule, With};
 use crate::book::{ActorBook, Notes, TileBook};
-use crate::burn::{self, Burn};
+use crate::burn::{self, Burn, Varying};
 use crate::ends::Ends;
 use crate::meter::Meter;
 use crate::tile::{AnyScheduler, Tile};
@@ -233,11 +233,17 @@ impl Application {
         let book = TileBook::new(of, books.collect(), self.transitions, meter.frequency());
         let duties = here.iter().map(|(id, actor)| {
             let duty = self.duties[id.index()].take();
-            duty.unwrap_or_else(|| match &actor.work {
-                Some(WorkSource::Burn(work)) => Box::new(Burn::new(&[*work])),
-                _ => {
-                    let work: Vec<_> = actor.wcet.iter().map(|&wcet| burn::of_wcet(wcet)).collect();
-                    Box::new(Burn::new(&work))
+            duty.unwrap_or_else(|| {
+                let burn = match &actor.work {
+                    Some(WorkSource::Burn(work)) => Burn::new(&[*work]),
+                    _ => {
+                        let wcets = actor.wcet.iter();
+                        Burn::new(&wcets.map(|&wcet| burn::of_wcet(wcet)).collect::<Vec<_>>())
+                    }
+                };
+                match actor.varies {
+                    true => Box::new(Varying::new(burn, outputs_to_others(graph, *id))),
+                    false => Box::new(burn),
                 }
             })
         });
@@ -279,6 +285,14 @@ impl Application {
             ..Shape::new(capacity, fifo.token_size)
         }
     }
+}
+
+/// The outputs of an actor to others, by their order among its outputs, with the rate of each.
+fn outputs_to_others(graph: &Graph, actor: ActorId) -> Vec<(usize, u32)> {
+    let written = graph.fifos.iter().filter(|fifo| fifo.from == actor);
+    let others = written.enumerate().filter(|(_, fifo)| fifo.to != actor);
+    let rate = |fifo: &Fifo| fifo.produce.first().copied().unwrap_or(0);
+    others.map(|(at, fifo)| (at, rate(fifo))).collect()
 }
 
 /// Puts the first tokens into a FIFO that nobody uses yet, one by one: a claim is as long as that

@@ -3,7 +3,7 @@
 use punctual_linux::job;
 use punctual_model::{Ns, Work};
 
-use crate::actor::{Duty, Firing};
+use crate::actor::{Duty, Firing, NextRule};
 use crate::meter::Meter;
 
 /// Longer between two readings, and the thread did not execute in between.
@@ -67,6 +67,51 @@ impl Duty for Burn {
                 return;
             }
             job::checkpoint();
+        }
+    }
+}
+
+/// The same, of an actor whose output depends on its data: the data are drawn.
+pub(crate) struct Varying {
+    burn: Burn,
+    /// The outputs to other actors, with the most tokens of each.
+    outputs: Vec<(usize, u32)>,
+    /// Of a linear congruential generator (Knuth's MMIX), whose upper half is used.
+    drawn: u64,
+}
+
+impl Varying {
+    pub(crate) fn new(burn: Burn, outputs: Vec<(usize, u32)>) -> Varying {
+        Varying {
+            burn,
+            outputs,
+            drawn: 1,
+        }
+    }
+
+    /// A number up to and with `most`.
+    fn draw(&mut self, most: u32) -> u32 {
+        let next = self.drawn.wrapping_mul(6_364_136_223_846_793_005);
+        self.drawn = next.wrapping_add(1_442_695_040_888_963_407);
+        let scaled = (self.drawn >> 32) * (u64::from(most) + 1);
+        u32::try_from(scaled >> 32).unwrap_or(most)
+    }
+}
+
+impl Duty for Varying {
+    fn fire(&mut self, firing: &mut Firing<'_>) {
+        self.burn.fire(firing);
+    }
+
+    fn is_variable(&self) -> bool {
+        true
+    }
+
+    fn update(&mut self, rule: &mut NextRule<'_>) {
+        for at in 0..self.outputs.len() {
+            let (output, most) = self.outputs[at];
+            let tokens = self.draw(most);
+            rule.produce(output, tokens);
         }
     }
 }
