@@ -54,8 +54,10 @@ pub(crate) fn in_virtual_time(description: &Description, ms: u64) -> Log {
 pub(crate) fn is_replayed(name: &str, log: &Log) {
     let stats = replay(log, AnyPolicy::new);
     let stats = stats.unwrap_or_else(|divergence| panic!("{name}: {divergence}"));
+    // A graph that has its CPUs for itself asks the core once.
+    let moves: usize = log.cpus.iter().map(|cpu| cpu.moves.len()).sum();
     assert!(
-        stats.decisions > 100,
+        stats.decisions > 100 || moves > 100,
         "{name}: {} decisions",
         stats.decisions
     );

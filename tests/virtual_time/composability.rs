@@ -20,7 +20,7 @@ const RUN: Span<Ns> = Span::from_ms(200);
 /// Applications drawn; without optimization a tenth of the time must do.
 const SEEDS: u64 = if cfg!(debug_assertions) { 12 } else { 60 };
 
-fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Scheduler {
+pub(crate) fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Scheduler {
     let slot = |&(at, length)| Slot {
         at: Span::from_us(at),
         length: Span::from_us(length),
@@ -40,7 +40,7 @@ fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Schedu
     }
 }
 
-fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
+pub(crate) fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
     match dice.below(4) {
         0 => PolicyKind::FixedPriority { preemptive: true },
         1 => PolicyKind::EarliestDeadlineFirst,
@@ -100,7 +100,7 @@ fn application(dice: &mut Dice) -> System {
 
 /// How the neighbour behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Neighbour {
+pub(crate) enum Neighbour {
     Absent,
     Quiet,
     OtherPolicy,
@@ -113,7 +113,7 @@ enum Neighbour {
     Lying,
 }
 
-const NEIGHBOURS: [Neighbour; 10] = [
+pub(crate) const NEIGHBOURS: [Neighbour; 10] = [
     Neighbour::Absent,
     Neighbour::Quiet,
     Neighbour::OtherPolicy,
@@ -126,7 +126,8 @@ const NEIGHBOURS: [Neighbour; 10] = [
     Neighbour::Lying,
 ];
 
-fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Faults) {
+/// The same with a neighbour on CPU 0.
+pub(crate) fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Faults) {
     let mut dice = Dice::new(seed);
     let mut faults = Faults::default();
     if kind == Neighbour::Absent {
@@ -140,6 +141,7 @@ fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Fa
         _ => own,
     };
     let slots = [(200, 280), (720, 260)];
+    let home = system.schedulers.len();
     system
         .schedulers
         .push(scheduler("neighbour", chosen, &slots));
@@ -149,13 +151,14 @@ fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Fa
         _ => None,
     };
     if misconduct.is_some() || kind == Neighbour::OwnTime {
-        system.schedulers[1].trust = Trust::OwnTime;
+        system.schedulers[home].trust = Trust::OwnTime;
     }
-    let id = SchedulerId(1);
+    let home = u16::try_from(home).unwrap();
+    let id = SchedulerId(home);
     faults.children.extend(misconduct.map(|how| (id, how)));
     for index in 0..3 {
         let id = TaskId(u32::try_from(system.tasks.len()).unwrap());
-        let mut task = periodic(&mut dice, format!("n{index}"), 1);
+        let mut task = periodic(&mut dice, format!("n{index}"), home);
         match kind {
             Neighbour::Crashing => faults.crashes.push(Crash { task: id, job: 3 }),
             Neighbour::Overrunning => faults.overruns.push(Overrun {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{RunReport, admit};
+use punctual_trace::RunVerdict;
 
 use crate::common::examples::{
     COMPOSED, folder, in_virtual_time, is_replayed, load, obeys_the_rules,
@@ -18,11 +19,15 @@ fn no_job_of_an_admitted_example_exceeds_its_bound_in_virtual_time() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let description = load(&path);
         let verdict = admit(&description.system).unwrap();
-        // Nothing executes graphs yet.
-        if !(verdict.admitted && description.system.graphs.is_empty()) {
+        if !verdict.admitted {
             continue;
         }
-        let log = in_virtual_time(&description, 1_000);
+        // Firings are shorter than jobs, and each is five lines of the log.
+        let ms = match description.system.graphs.is_empty() {
+            true => 1_000,
+            false => 100,
+        };
+        let log = in_virtual_time(&description, ms);
         is_replayed(&name, &log);
         obeys_the_rules(&name, &log);
         let report = RunReport::new(&log);
@@ -30,6 +35,11 @@ fn no_job_of_an_admitted_example_exceeds_its_bound_in_virtual_time() {
             let seen = task.response_ns.max.unwrap_or(0);
             let bound = task.bound_ns.unwrap_or(u64::MAX);
             assert!(task.misses == 0 && seen <= bound, "{name}: {task:?}");
+        }
+        for graph in &report.graphs {
+            let kept = graph.verdict == RunVerdict::Met && !graph.exceeds_bound();
+            let fires = graph.varies || graph.iterations > 10;
+            assert!(kept && fires, "{name}: {graph}");
         }
         admitted.push(name);
     }

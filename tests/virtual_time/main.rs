@@ -8,6 +8,7 @@ mod common;
 mod composability;
 mod examples;
 mod excuses;
+mod graphs;
 mod live_tree;
 mod overrun_costs;
 mod overrun_locks;

@@ -13,9 +13,6 @@ use crate::workspace::Workspace;
 /// Examples that exist to be refused; all others are admitted, and met in virtual time.
 const REFUSED: [&str; 2] = ["avionics-one-cpu.toml", "waters2019.toml"];
 
-/// Examples with this beginning have graphs, which nothing executes yet: `sim` refuses them.
-pub(crate) const GRAPHS: &str = "graph-";
-
 /// Examples of several files, which measure: each is asked for one short round, and where its plot
 /// goes.
 const MEASURING: [&str; 1] = ["composability"];
@@ -58,15 +55,6 @@ fn check_description(tally: &mut Tally, workspace: &Workspace, commands: &Path, 
         return tally.run(&format!("examples/{name}: refused"), |tests| {
             answers("check", 1, tests)
         });
-    }
-    if name.starts_with(GRAPHS) {
-        return tally.run(
-            &format!("examples/{name}: admitted"),
-            |tests| match answers("check", 0, tests) {
-                Outcome::Passed(_) => answers("sim", 2, tests),
-                other => other,
-            },
-        );
     }
     tally.run(
         &format!("examples/{name}: admitted, met in sim"),

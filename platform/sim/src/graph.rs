@@ -127,13 +127,17 @@ impl GraphBody {
         let ends: Vec<_> = ends
             .map(|fifo| [fifo.to, fifo.from].map(elsewhere))
             .collect();
-        let purpose = (1 << 32) + u64::from(thread.task.0);
+        // Not by the task's number, which depends on the neighbours.
+        let place = own.iter().position(|one| one.task == thread.task);
+        let place = place.map_or(0, |place| place as u64);
+        let place = (u64::from(thread.graph.0) << 16) + place;
+        let purpose = (1 << 32) + place;
         let varying = actors.iter().enumerate();
         let varying =
             varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
         let mut body = GraphBody {
             varying: varying.collect(),
-            data: Random::new(seed, (1 << 33) + u64::from(thread.task.0)),
+            data: Random::new(seed, (1 << 33) + place),
             graph: thread.graph,
             tile,
             left: vec![Work::ZERO; actors.len()],

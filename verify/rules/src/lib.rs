@@ -13,6 +13,7 @@ mod change;
 mod choice;
 mod delegate;
 mod entry;
+mod firing;
 mod job;
 mod key;
 mod lock;
@@ -80,6 +81,15 @@ pub enum Rule {
     JobsEndOnce,
     /// Missing time lies within the interval that it is taken from.
     MissingWithinInterval,
+    /// An actor goes from state to state as CompOSe's Fig. 5 says, and one fires on a tile at a
+    /// time.
+    ActorStates,
+    /// A firing begins when its tokens and its space are there.
+    FiringRules,
+    /// No more tokens leave a FIFO than came, and no more are in it than it holds.
+    TokensConserved,
+    /// The firings of a tile begin in their static order, where it has one.
+    StaticOrder,
 }
 
 impl Rule {
@@ -106,6 +116,10 @@ impl Rule {
             Rule::JobArithmetic => "job-arithmetic",
             Rule::JobsEndOnce => "jobs-end-once",
             Rule::MissingWithinInterval => "missing-within-interval",
+            Rule::ActorStates => "actor-states",
+            Rule::FiringRules => "firing-rules",
+            Rule::TokensConserved => "tokens-conserved",
+            Rule::StaticOrder => "static-order",
         }
     }
 }
@@ -131,8 +145,8 @@ impl fmt::Display for Violation {
 }
 
 /// Judges a log; empty when it obeys every rule. Violations stand in order of CPU and time, those
-/// of precedence last; at most a hundred per CPU. O(records · threads of a CPU): for proof, not for
-/// speed.
+/// of precedence and of graphs last; at most a hundred per CPU. O(records · threads of a CPU): for
+/// proof, not for speed.
 pub fn check(log: &Log) -> Vec<Violation> {
     let mut violations = Vec::new();
     let cpus = log.cpus.len().min(log.tables.cpus.len());
@@ -142,5 +156,6 @@ pub fn check(log: &Log) -> Vec<Violation> {
     }
     let of_precedence = precedence::judge(log, cpus);
     violations.extend(of_precedence.into_iter().take(MAX_LISTED));
+    violations.extend(firing::judge(log).into_iter().take(MAX_LISTED));
     violations
 }

@@ -5,6 +5,7 @@ mod common;
 mod random;
 
 mod check;
+mod firing;
 mod histories;
 mod late;
 mod locks;

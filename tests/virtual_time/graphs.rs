@@ -1,0 +1,255 @@
+//! Graphs on slots: an application on two tiles cannot tell what its neighbours do.
+//!
+//! Source: CompOSe §5.1: the task scheduler of one application changes, and the start and response
+//! times of the other stay the same (Fig. 7-8). Here also everything else about the neighbour does.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fmt::Write as _;
+
+use punctual::{
+    Cpu, CpuId, Faults, PolicyKind, RunReport, SimOptions, Span, System, Work, Workloads,
+    simulate_unjudged,
+};
+use punctual_generate::{Dice, Random, draw_graph};
+use punctual_model::{
+    ActorId, Graph, Ns, Order, OrderRule, Preempted, Scheduler, SchedulerId, Supply, Tile, When,
+};
+use punctual_trace::Log;
+
+use crate::composability::{NEIGHBOURS, policy, scheduler, with_neighbour};
+
+const RUN: Span<Ns> = Span::from_ms(60);
+/// Graphs drawn; without optimization a tenth of the time must do.
+const SEEDS: u64 = if cfg!(debug_assertions) { 10 } else { 100 };
+
+/// The slots of the two applications on the two CPUs, whose frames begin together only at first.
+const SLOTS: [[&[(u64, u64)]; 2]; 2] = [
+    [&[(0, 180), (500, 200)], &[(100, 210)]],
+    [&[(200, 280), (720, 260)], &[(330, 300)]],
+];
+
+/// Two CPUs with frames of 1,000 and of 730 us, and the slots of both applications there.
+fn two_cpus(dice: &mut Dice) -> System {
+    let cpu = |name: &str, frame, scheduling| Cpu {
+        name: name.into(),
+        host: None,
+        policy: PolicyKind::Tdm {
+            frame: Span::from_us(frame),
+            scheduling: Span::from_us(scheduling),
+        },
+    };
+    let mut system = System {
+        cpus: vec![cpu("a", 1_000, 20), cpu("b", 730, 15)],
+        ..System::default()
+    };
+    for (at, slots) in (0..).zip(SLOTS[0]) {
+        slots_on(&mut system, (at, slots), policy(dice));
+    }
+    system
+}
+
+/// A scheduler with slots on a CPU; it is a tile.
+fn slots_on(
+    system: &mut System,
+    (cpu, slots): (u16, &[(u64, u64)]),
+    policy: PolicyKind<Ns>,
+) -> Tile {
+    let (cpu, id) = (CpuId(cpu), system.schedulers.len());
+    let name = format!("s{id}");
+    system.schedulers.push(Scheduler {
+        cpu,
+        ..scheduler(&name, policy, slots)
+    });
+    let scheduler = Some(SchedulerId(u16::try_from(id).unwrap()));
+    Tile { cpu, scheduler }
+}
+
+/// A drawn graph on these tiles, which decides in this way on both.
+fn graph(name: &str, tiles: [Tile; 2], mode: Mode, random: &mut Random) -> Graph {
+    let mut graph = draw_graph(random);
+    graph.name = name.into();
+    let ids: Vec<ActorId> = (0..).map(ActorId).take(graph.actors.len()).collect();
+    for actor in &mut graph.actors {
+        actor.tile = tiles[random.index(2)];
+        for wcet in &mut actor.wcet {
+            *wcet = Work::from_us(wcet.as_ns() * 7);
+        }
+    }
+    for tile in tiles {
+        let here = ids
+            .iter()
+            .filter(|id| graph.actors[id.index()].tile == tile);
+        let mut here: Vec<_> = here.copied().collect();
+        random.shuffle(&mut here);
+        let (when, by) = match mode {
+            Mode::OwnTime => (When::OwnTime, OrderRule::RoundRobin),
+            Mode::Between => (
+                When::BetweenSlots(Preempted::Continues),
+                OrderRule::RoundRobin,
+            ),
+            Mode::PassedOver => (
+                When::BetweenSlots(Preempted::PassedOver),
+                OrderRule::RoundRobin,
+            ),
+            Mode::Tdm => (
+                When::BetweenSlots(Preempted::PassedOver),
+                OrderRule::Tdm(here.clone()),
+            ),
+        };
+        if !here.is_empty() {
+            graph.orders.push(Order { tile, when, by });
+        }
+    }
+    graph
+}
+
+/// When an application decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    OwnTime,
+    Between,
+    PassedOver,
+    Tdm,
+}
+
+const MODES: [Mode; 4] = [Mode::OwnTime, Mode::Between, Mode::PassedOver, Mode::Tdm];
+
+/// The application under observation, on the first two schedulers.
+fn application(seed: u64, mode: Mode) -> System {
+    let mut system = two_cpus(&mut Dice::new(seed));
+    let tile = |cpu: u16| Tile {
+        cpu: CpuId(cpu),
+        scheduler: Some(SchedulerId(cpu)),
+    };
+    let random = &mut Random::at(seed, &[0]);
+    let graph = graph("observed", [tile(0), tile(1)], mode, random);
+    system.graphs.push(graph);
+    system
+}
+
+/// The same beside another graph, whose slots are between its own.
+fn beside_graph(mut system: System, mode: Mode, seed: u64) -> System {
+    let dice = &mut Dice::new(seed ^ 0xBEEF);
+    let tiles = [0, 1].map(|cpu| {
+        let slots = (cpu, SLOTS[1][usize::from(cpu)]);
+        slots_on(&mut system, slots, policy(dice))
+    });
+    let random = &mut Random::at(seed, &[1]);
+    system.graphs.push(graph("beside", tiles, mode, random));
+    system
+}
+
+fn log(system: &System, faults: Faults) -> Log {
+    let options = SimOptions {
+        duration: Some(RUN),
+        faults,
+        ..SimOptions::default()
+    };
+    simulate_unjudged(system, &options, &mut Workloads::new(), &mut |_| true).unwrap()
+}
+
+/// The trace of the observed application: every transition, as the log has it.
+fn trace(system: &System, faults: Faults) -> String {
+    let log = log(system, faults);
+    let mut text = String::new();
+    for (cpu, of_cpu) in log.cpus.iter().enumerate() {
+        assert_eq!(of_cpu.lost_from, None);
+        let moves = of_cpu.moves.iter();
+        // How long a simulation goes on depends on whose jobs are unfinished.
+        for moved in moves.filter(|m| m.graph.0 == 0 && m.at.ticks() < RUN.as_ns()) {
+            let _ = writeln!(text, "{cpu} {moved:?}");
+        }
+    }
+    text
+}
+
+fn graphs_see_nobody(mode: Mode, faults: &Faults) {
+    let mut busy = 0;
+    for seed in 0..SEEDS {
+        let system = application(seed, mode);
+        let alone = trace(&system, faults.clone());
+        busy += u64::from(alone.lines().count() > 400);
+        let same = |kind: &dyn std::fmt::Debug, system: &System, faults: Faults| {
+            let seen = trace(system, faults);
+            let difference = alone.lines().zip(seen.lines()).find(|(a, b)| a != b);
+            assert!(
+                alone == seen,
+                "seed {seed}: {kind:?} is seen: {difference:?}"
+            );
+        };
+        for kind in NEIGHBOURS {
+            let (system, with) = with_neighbour(system.clone(), kind, seed ^ 0x5EED);
+            let faults = Faults {
+                cache_delay: faults.cache_delay,
+                short_firings: faults.short_firings,
+                // A liar that is refused all the time fills the recorder.
+                decision_cost: Work::from_us(25),
+                ..with
+            };
+            same(&kind, &system, faults);
+        }
+        for other in MODES {
+            let system = beside_graph(system.clone(), other, seed);
+            same(&other, &system, faults.clone());
+        }
+    }
+    assert!(
+        busy * 2 > SEEDS,
+        "{mode:?}: only {busy} of {SEEDS} did much"
+    );
+}
+
+#[test]
+fn a_graph_in_own_time_sees_neither_tasks_nor_graphs_beside_it() {
+    graphs_see_nobody(Mode::OwnTime, &Faults::default());
+}
+
+#[test]
+fn a_graph_that_decides_between_slots_sees_nobody() {
+    graphs_see_nobody(Mode::Between, &Faults::default());
+    graphs_see_nobody(Mode::PassedOver, &Faults::default());
+    graphs_see_nobody(Mode::Tdm, &Faults::default());
+}
+
+#[test]
+fn nor_does_a_graph_with_shorter_firings_and_cold_caches() {
+    let faults = Faults {
+        short_firings: true,
+        cache_delay: Work::from_us(3),
+        ..Faults::default()
+    };
+    graphs_see_nobody(Mode::OwnTime, &faults);
+}
+
+/// The trace can tell: a slot that begins a microsecond later is seen at once.
+#[test]
+fn a_slot_that_is_moved_is_seen() {
+    let mut differences = 0;
+    for seed in 0..10 {
+        let system = application(seed, Mode::OwnTime);
+        let mut moved = system.clone();
+        for scheduler in &mut moved.schedulers {
+            if let Supply::Slots(slots) = &mut scheduler.supply {
+                slots[0].at = slots[0].at.saturating_add(Span::from_us(1));
+            }
+        }
+        let seen = [system, moved].map(|system| trace(&system, Faults::default()));
+        differences += u32::from(seen[0] != seen[1]);
+    }
+    assert!(differences > 8, "only {differences} of 10 were seen");
+}
+
+/// Fig. 7 and 8: the differences of start and response times per iteration, where the other
+/// application goes from deciding between slots to its own time.
+#[test]
+fn start_and_response_times_do_not_change_when_the_other_decides_otherwise() {
+    for mode in [Mode::Between, Mode::OwnTime] {
+        let system = application(7, mode);
+        let [between, own] = [Mode::Between, Mode::OwnTime].map(|other| {
+            let log = log(&beside_graph(system.clone(), other, 7), Faults::default());
+            RunReport::new(&log).graphs.swap_remove(0)
+        });
+        assert!(own.iterations > 3, "{own}");
+        assert_eq!(between, own);
+    }
+}
