@@ -3,11 +3,15 @@
 use std::hint::{black_box, spin_loop};
 
 use punctual_fifo::{CopyEngine, Reader, Shape, Writer, fifo};
+use punctual_firing::{Activity, Engine, Fifos, RoundRobin, When};
+use punctual_graph::{ActorBook, Application, Tile as GraphTile};
+use punctual_linux::Body;
+use punctual_model::{CpuId, Graph, Tile, Work};
 use punctual_rivals::queues::{self, BATCH, CAPACITY, TOKEN};
 use punctual_rivals::{Place, on};
 
-use super::figure::Bench;
-use super::live::place;
+use super::figure::{Bench, Measured, time};
+use super::live::{Live, Notebook, place};
 use super::switching::rival;
 
 /// Batches of one figure.
@@ -24,6 +28,14 @@ pub(super) fn benches() -> Vec<Bench> {
         .against("rtrb chunks", rival(queues::rtrb_chunks)),
         Bench::in_cycles("dataflow.fifo.across", || across(place()?).map(Into::into))
             .against("rtrb", rival(queues::rtrb_across)),
+        Bench::in_cycles("dataflow.firing", || firings(0))
+            .against("a plain call", rival(queues::plain_call))
+            .against("a thread per actor", rival(queues::thread_per_actor)),
+        Bench::in_cycles("dataflow.firing.traced", || firings(1 << 22))
+            .against("a thread per actor", rival(queues::thread_per_actor)),
+        Bench::in_cycles("dataflow.decision", || on(place()?, engine).map(Into::into)),
+        Bench::in_cycles("dataflow.pass.1", || decisions(1)),
+        Bench::in_cycles("dataflow.pass.8", || decisions(8)),
     ]
 }
 
@@ -36,6 +48,136 @@ fn batches(units: u32, mut batch: impl FnMut()) -> Vec<f64> {
         start.elapsed().as_secs_f64() * 1e9 / f64::from(units)
     };
     (0..BATCHES).map(sample).collect()
+}
+
+/// The first tile of a graph without work, on a thread that measures: `sample` gives
+/// nanoseconds.
+fn on_tile(
+    graph: Graph,
+    transitions: usize,
+    mut sample: impl FnMut(&mut GraphTile) -> Result<f64, String> + Send + 'static,
+) -> Result<Measured, String> {
+    let words = |error: punctual_graph::GraphError| error.to_string();
+    let mut application = Application::new(&graph).map_err(words)?;
+    for actor in &graph.actors {
+        application.actor(&actor.name, |_| ()).map_err(words)?;
+    }
+    application.keep_transitions(transitions);
+    let mut tiles = application.tiles().map_err(words)?;
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let body: Body = Box::new(move |_| kept.take_all(BATCHES, || sample(&mut tiles[0])));
+    Live::measuring(1, body).run(&notebook)
+}
+
+/// Two actors that hand a token to and fro.
+fn to_and_fro(tile: Tile) -> Graph {
+    let mut graph = Graph::new("to and fro");
+    let ends = ["to", "fro"].map(|name| graph.actor(name, tile, Work::from_ms(1)));
+    for (initial, from, to) in [(0, 0, 1), (1, 1, 0)] {
+        let fifo = graph.fifo(format!("from {from}"), ends[from], ends[to]);
+        (fifo.initial, fifo.capacity, fifo.token_size) = (initial, Some(1), 64);
+    }
+    graph
+}
+
+/// A firing of such: its decision by turns, its claims, a call, its releases, and the books that
+/// are kept of it with a reading of the clock.
+fn firings(transitions: usize) -> Result<Measured, String> {
+    let graph = to_and_fro(Tile::cpu(CpuId(0)));
+    on_tile(graph, transitions, |tile| {
+        let firings = |tile: &GraphTile| tile.book().actors.iter().map(ActorBook::firings).sum();
+        let before: u64 = firings(tile);
+        let ns = time(BATCH, || {
+            // Claim, compute, release, reset; the next decision is in the next claim.
+            for _ in 0..4 * BATCH {
+                tile.step();
+            }
+        });
+        match firings(tile) - before {
+            done if done + 1 >= u64::from(BATCH) => Ok(ns),
+            done => Err(format!("{done} of {BATCH} firings")),
+        }
+    })
+}
+
+/// Both ends of all FIFOs.
+struct Local(Vec<(Writer, Reader)>, CopyEngine);
+
+impl Fifos for Local {
+    fn tokens(&self, fifo: usize) -> u32 {
+        self.0[fifo].1.tokens()
+    }
+
+    fn space(&self, fifo: usize) -> u32 {
+        self.0[fifo].0.space()
+    }
+
+    fn consume(&mut self, fifo: usize, count: u32) {
+        self.0[fifo].1.release(count);
+    }
+
+    fn produce(&mut self, fifo: usize, count: u32) {
+        self.0[fifo].0.release(count, &mut self.1);
+    }
+}
+
+/// The engine and local FIFOs alone: a decision, the claims and the releases of a firing, without
+/// clock and books.
+fn engine() -> Result<Vec<f64>, String> {
+    let tile = Tile::cpu(CpuId(0));
+    let graph = to_and_fro(tile);
+    let mut engine = Engine::new(&graph, tile, When::OwnTime, RoundRobin);
+    let ends = || fifo(Shape::new(1, 64)).map_err(|error| error.to_string());
+    let mut local = Local(vec![ends()?, ends()?], CopyEngine::default());
+    local.0[1].0.write(&[0; 64], &mut local.1);
+    let mut firings = 0_u64;
+    let samples = batches(BATCH, || {
+        for _ in 0..4 * BATCH {
+            match engine.next(&mut local, &mut ()) {
+                Activity::Claim(place) => {
+                    local.0[1 - place].1.claim(1, &mut local.1);
+                    local.0[place].0.claim(1);
+                }
+                Activity::Compute(place) => {
+                    black_box(local.0[1 - place].1.claimed());
+                    black_box(local.0[place].0.claimed());
+                    firings += 1;
+                }
+                _ => {}
+            }
+        }
+    });
+    match firings >= u64::from(BATCH) * samples.len() as u64 {
+        true => Ok(samples),
+        false => Err(format!("{firings} firings")),
+    }
+}
+
+/// A question to which nobody answers: so many actors wait for tokens of another tile.
+fn decisions(actors: u32) -> Result<Measured, String> {
+    let [here, there] = [CpuId(0), CpuId(1)].map(Tile::cpu);
+    let mut graph = Graph::new("waiting");
+    let all: Vec<_> = (0..actors)
+        .map(|actor| graph.actor(format!("waits {actor}"), here, Work::from_ms(1)))
+        .collect();
+    let source = graph.actor("source", there, Work::from_ms(1));
+    for (number, actor) in all.into_iter().enumerate() {
+        let fifo = graph.fifo(format!("to {number}"), source, actor);
+        (fifo.capacity, fifo.token_size) = (Some(1), 64);
+    }
+    on_tile(graph, 0, |tile| {
+        let mut fired = 0_u32;
+        let ns = time(BATCH, || {
+            for _ in 0..BATCH {
+                fired += u32::from(tile.step());
+            }
+        });
+        match fired {
+            0 => Ok(ns),
+            fired => Err(format!("{fired} decisions fired")),
+        }
+    })
 }
 
 fn ends() -> Result<(Writer, Reader), String> {

@@ -38,9 +38,11 @@ use punctual_terminal::{machine, output};
 /// threads share. `tree.switch.D` is the yield of two threads of a scheduler D levels below the
 /// CPU's own, each level on a server. `tree.grant`, `tree.promote`, `tree.own_time` and
 /// `capability.switch` are of the core alone, as `policy.swap.N` is.
-/// `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
-/// clock, charge and record. `policy.swap.N` is another policy for a CPU with N ready threads, from
-/// the request to its first decision.
+/// `switch.direct` is the dispatch by itself, `switch.direct_full` the same with clock, charge and
+/// record. `policy.swap.N` is another policy for a CPU with N ready threads, from the request to
+/// its first decision. `dataflow.decision` is a decision of a graph with the claims and releases of
+/// its firing, `dataflow.firing` the same in a run with its books, `dataflow.pass.N` a question
+/// about N actors of which none may fire.
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,

@@ -29,6 +29,8 @@ pub enum GraphError {
     Fifo(String, FifoError),
     /// The first tokens of a FIFO are not as many bytes as the graph says.
     Initial(String),
+    /// The actors of this graph decide between slots on some tile, which is not executed for real.
+    BetweenSlots(String),
     /// The work of an actor is neither a function that a program brings nor time to burn.
     Work(String),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
@@ -47,6 +49,10 @@ impl fmt::Display for GraphError {
                     "the first tokens of the FIFO `{name}` have another length"
                 )
             }
+            GraphError::BetweenSlots(graph) => write!(
+                f,
+                "the graph `{graph}` decides between slots, which virtual time alone executes"
+            ),
             GraphError::Work(actor) => {
                 write!(
                     f,
@@ -190,8 +196,16 @@ impl Application {
     /// The tiles, in the order of their first actors, with all memory that they will use.
     ///
     /// # Errors
-    /// [`GraphError::Fifo`], [`GraphError::Work`].
+    /// [`GraphError::BetweenSlots`], [`GraphError::Fifo`], [`GraphError::Work`].
     pub fn tiles(mut self) -> Result<Vec<Tile>, GraphError> {
+        if self
+            .graph
+            .orders
+            .iter()
+            .any(|order| order.when != When::OwnTime)
+        {
+            return Err(GraphError::BetweenSlots(self.graph.name.clone()));
+        }
         let mut tiles: Vec<TileId> = Vec::new();
         for (actor, duty) in self.graph.actors.iter().zip(&self.duties) {
             let burns = matches!(actor.work, None | Some(WorkSource::Burn(_)));

@@ -296,6 +296,8 @@ pub(crate) struct Notes {
     entries: u64,
     /// Transitions that have been kept.
     kept: usize,
+    /// Since when the scheduler decides: a firing begins there.
+    decides: Reading,
 }
 
 impl Notes {
@@ -306,14 +308,19 @@ impl Notes {
             course: Course::new(),
             entries: 0,
             kept: 0,
+            decides: Reading::default(),
         }
     }
 
-    /// The task scheduler is asked.
+    /// The task scheduler is asked, after a firing or once more. The last reading of the clock in a
+    /// firing is that of the decision, too.
     #[inline]
-    pub(crate) fn decides(&self) {
-        let now = self.meter.read().now.ticks();
-        self.book.since.store(now, Ordering::Relaxed);
+    pub(crate) fn decides(&mut self, once_more: bool) {
+        if once_more {
+            self.decides = self.meter.read();
+            let now = self.decides.now.ticks();
+            self.book.since.store(now, Ordering::Relaxed);
+        }
         self.active(activity::DECIDING);
         let decisions = relaxed(&self.book.decisions) + 1;
         self.book.decisions.store(decisions, Ordering::Relaxed);
@@ -391,14 +398,16 @@ impl Observer for Notes {
         if !is_kept && !matches!(state, State::Claim | State::Idle) {
             return;
         }
-        let now = self.meter.read();
+        let now = match state {
+            State::Claim => self.decides,
+            _ => self.meter.read(),
+        };
         match state {
             State::Claim => {
                 self.course.begun.set(now.executed.ticks());
                 self.course.aside.set(0);
                 self.course.away.borrow_mut().clear();
                 self.entries = job::entries();
-                self.book.since.store(now.now.ticks(), Ordering::Relaxed);
             }
             State::Release => {
                 let away = core::mem::take(&mut *self.course.away.borrow_mut());
@@ -409,7 +418,11 @@ impl Observer for Notes {
                 // Its memory goes back.
                 *self.course.away.borrow_mut() = away;
             }
-            State::Idle => self.end_firing(place, firing.saturating_sub(1), now),
+            State::Idle => {
+                self.end_firing(place, firing.saturating_sub(1), now);
+                self.book.since.store(now.now.ticks(), Ordering::Relaxed);
+                self.decides = now;
+            }
             _ => {}
         }
         self.keep(now.now, place, firing, (state, false));

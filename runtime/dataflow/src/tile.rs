@@ -21,6 +21,8 @@ pub struct Tile {
     notes: Notes,
     /// The next question goes to the task scheduler.
     decides: bool,
+    /// Nobody might fire at the last question, or there was none.
+    idle: bool,
 }
 
 impl fmt::Debug for Tile {
@@ -44,6 +46,7 @@ impl Tile {
             duties,
             notes,
             decides: true,
+            idle: true,
         }
     }
 
@@ -67,10 +70,11 @@ impl Tile {
     #[inline]
     pub fn step(&mut self) -> bool {
         if self.decides {
-            self.notes.decides();
+            self.notes.decides(self.idle);
         }
         let activity = self.engine.next(&mut self.ends, &mut self.notes);
-        self.decides = matches!(activity, Activity::Reset(_) | Activity::Idle);
+        self.idle = activity == Activity::Idle;
+        self.decides = self.idle || matches!(activity, Activity::Reset(_));
         match activity {
             Activity::Claim(place) => {
                 if let Some(rule) = self.engine.rule(place) {

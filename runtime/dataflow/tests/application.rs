@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_graph::{Application, Firing, GraphError, NextRule, State, TaskScheduler, Tasks};
-use punctual_model::{ActorId, CpuId, Graph, GraphId, Ns, Place, Tile, Work};
+use punctual_model::{
+    ActorId, CpuId, Graph, GraphId, Ns, Order, OrderRule, Place, Preempted, Tile, When, Work,
+};
 
 const WCET: Work<Ns> = Work::from_ms(50);
 const LEFT: Tile = Tile::cpu(CpuId(0));
@@ -206,6 +208,17 @@ fn names_and_tiles_that_are_not_there_are_refused() {
     assert_eq!(error, GraphError::Initial("state".into()));
     let error = application.task_scheduler(RIGHT, punctual_graph::RoundRobin);
     assert_eq!(error.expect_err("no such tile"), GraphError::NoTile(RIGHT));
+    let mut between = graph.clone();
+    between.orders.push(Order {
+        tile: LEFT,
+        when: When::BetweenSlots(Preempted::Continues),
+        by: OrderRule::RoundRobin,
+    });
+    let error = Application::new(&between).expect("consistent").tiles();
+    assert_eq!(
+        error.expect_err("own time alone"),
+        GraphError::BetweenSlots("numbers".into())
+    );
     let mut contradicting = graph;
     contradicting.fifos[0].produce = vec![2];
     let error = Application::new(&contradicting).expect_err("rates contradict");
