@@ -118,3 +118,42 @@ fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_graph::State;
+    use punctual_model::ActorId;
+
+    fn moved(at: u64, state: State, preempted: bool) -> Moved {
+        Moved {
+            at: Instant::from_ticks(at),
+            firing: 0,
+            actor: ActorId(0),
+            graph: GraphId(0),
+            state,
+            preempted,
+        }
+    }
+
+    #[test]
+    fn a_preemption_is_told_once_by_the_firing_or_else_by_the_log() {
+        use State::{Claim, Compute, Release};
+        let at = Instant::from_ticks;
+        let moves = vec![
+            moved(10, Claim, false),
+            moved(50, Compute, false),
+            // It has seen this one itself, and more exactly.
+            moved(60, Compute, true),
+            moved(90, Compute, false),
+            moved(99, Release, false),
+        ];
+        // The first entry was due before the claim; its thread went on for a moment.
+        let away = [(at(5), at(40)), (at(61), at(85)), (at(200), at(300))];
+        let all = with_preemptions(moves.clone(), &away);
+        let mut expected = moves;
+        expected.insert(1, moved(10, Claim, true));
+        expected.insert(2, moved(40, Claim, false));
+        assert_eq!(all, expected);
+    }
+}
