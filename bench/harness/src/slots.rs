@@ -21,16 +21,18 @@ pub(super) fn benches() -> Vec<Bench> {
     let rival = |way: Way| move || boundaries(place()?, way);
     let flips = "sched_setscheduler, two processes";
     let stops = "SIGSTOP and SIGCONT, two processes";
-    let quotas = "cpu.max, two processes";
+    let quotas = "cgroup quota (cpu.max), two processes";
     vec![
         Bench::in_cycles("tdm.boundary.light", light)
             .against(flips, rival(Way::Class))
             .against(stops, rival(Way::Signal))
             .against(quotas, rival(Way::Quota)),
-        Bench::in_cycles("tdm.boundary.program", backed)
+        Bench::in_cycles("tdm.boundary.program", || backed(early()))
             .against(flips, rival(Way::Class))
             .against(stops, rival(Way::Signal))
             .against(quotas, rival(Way::Quota)),
+        // Without time in front of its slot a program is not woken early.
+        Bench::in_cycles("tdm.boundary.program.touching", || backed(0)),
     ]
 }
 
@@ -38,20 +40,26 @@ fn ns(value: i64) -> u64 {
     value.unsigned_abs()
 }
 
-fn policy() -> PolicyKind<Ns> {
+/// The time between the rivals' slots, in nanoseconds.
+fn early() -> u64 {
+    ns(SLOTS_NS[1].0 - SLOTS_NS[0].1)
+}
+
+fn policy(early: u64) -> PolicyKind<Ns> {
     PolicyKind::Tdm {
         frame: Span::from_ns(ns(FRAME_NS)),
-        scheduling: Span::from_ns(ns(SLOTS_NS[1].0 - SLOTS_NS[0].1)),
+        scheduling: Span::from_ns(early),
     }
 }
 
-/// The owner of one of the rivals' slots.
-fn owner(index: usize) -> Task {
+/// The owner of one of the rivals' slots, of which the first ends so long before the second.
+fn owner(index: usize, early: u64) -> Task {
     let mut task = endless(["first", "second"][index], 1, 1);
     let (at, length) = SLOTS_NS[index];
+    let longer = if index == 0 { self::early() - early } else { 0 };
     task.slots = vec![Slot {
         at: Span::from_ns(ns(at)),
-        length: Span::from_ns(ns(length)),
+        length: Span::from_ns(ns(length) + longer),
     }];
     task
 }
@@ -83,11 +91,13 @@ fn light() -> Result<Measured, String> {
         }
     });
     let second: Body = Box::new(move |_| watch(&kept, || now_ns().unwrap_or(0), || false));
-    Live::of(policy(), vec![(owner(0), first), (owner(1), second)]).run(&notebook)
+    let owners = vec![(owner(0, early()), first), (owner(1, early()), second)];
+    Live::of(policy(early()), owners).run(&notebook)
 }
 
-/// Two kernel-backed threads: each slot is a change of class, as for whole programs.
-fn backed() -> Result<Measured, String> {
+/// Two kernel-backed threads: each slot is a change of class, as for whole programs. `early`: time
+/// in front of each slot that is nobody's, in which its program is woken.
+fn backed(early: u64) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let (kept, seen) = (notebook.clone(), notebook.clone());
     // When the clock of the run was zero.
@@ -115,7 +125,8 @@ fn backed() -> Result<Measured, String> {
         let _ = origin.set((Instant::now(), at));
         drop(second.run());
     });
-    Live::of(policy(), vec![(owner(0), first), (owner(1), second)]).run(&notebook)
+    let owners = vec![(owner(0, early), first), (owner(1, early), second)];
+    Live::of(policy(early), owners).run(&notebook)
 }
 
 /// A body of one job.

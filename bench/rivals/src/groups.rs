@@ -1,9 +1,11 @@
 //! Control groups of the kernel: made and ended, and their quota as a switch.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::Samples;
 use crate::thread::{Place, on};
@@ -15,43 +17,144 @@ const ROUNDS: u32 = 200;
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
+    /// Dropped after the folder is gone.
+    _enabled: Option<Enabled>,
+}
+
+/// The `cpu` controller, enabled for groups below a folder, where it was not: disabled when this
+/// is dropped.
+#[derive(Debug)]
+struct Enabled(PathBuf);
+
+impl Enabled {
+    /// `None`: it is enabled already.
+    fn below(root: &Path) -> Result<Option<Enabled>, String> {
+        let control = root.join("cgroup.subtree_control");
+        if lists_cpu(&control) {
+            return Ok(None);
+        }
+        write(&control, "+cpu")?;
+        Ok(Some(Enabled(control)))
+    }
+}
+
+impl Drop for Enabled {
+    fn drop(&mut self) {
+        if let Err(why) = write(&self.0, "-cpu") {
+            eprintln!("bench: the cpu controller stays enabled: {why}");
+        }
+    }
 }
 
 impl Group {
     /// An empty one in the unified hierarchy.
     pub(crate) fn make(name: &str) -> Result<Group, String> {
-        let root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
-        let mut roots = root.into_iter();
-        let root = roots.find(|root| root.join("cgroup.procs").exists());
-        let root = root.ok_or("there is no unified hierarchy of control groups")?;
-        let folder = root.join(format!("punctual-{}-{name}", process::id()));
-        fs::create_dir(&folder).map_err(|error| format!("no control group: {error}"))?;
-        Ok(Group { folder })
+        let root = unified().ok_or("there is no unified hierarchy of control groups")?;
+        Group::below(&root, name, None)
     }
 
-    /// Takes a process in, which must have a quota then.
-    pub(crate) fn take(&self, process: i32) -> Result<(), String> {
-        if !self.folder.join("cpu.max").exists() {
-            return Err("control groups have no cpu.max here".into());
+    /// An empty one with a quota, which takes the `cpu` controller: in the unified hierarchy, or
+    /// in one of its own (version 1), where its files have other names.
+    pub(crate) fn with_quota(name: &str) -> Result<Group, String> {
+        let unified = unified();
+        let offers = |root: &PathBuf| lists_cpu(&root.join("cgroup.controllers"));
+        if let Some(root) = unified.as_ref().filter(|root| offers(root)) {
+            let enabled = Enabled::below(root)?;
+            return Group::below(root, name, enabled);
         }
-        self.write("cgroup.procs", &process.to_string())
+        let root = own_hierarchy().ok_or("no control groups have the cpu controller here")?;
+        Group::below(&root, name, None)
+    }
+
+    fn below(root: &Path, name: &str, enabled: Option<Enabled>) -> Result<Group, String> {
+        end_abandoned(root);
+        let folder = root.join(format!("{NAME}{}-{name}", process::id()));
+        let made = fs::create_dir(&folder);
+        made.map_err(|error| format!("no control group in {}: {error}", root.display()))?;
+        Ok(Group {
+            folder,
+            _enabled: enabled,
+        })
+    }
+
+    /// Takes a process in, which must have a quota then. It is of an ordinary class.
+    pub(crate) fn take(&self, process: i32) -> Result<(), String> {
+        self.limit(true)?;
+        write(&self.folder.join("cgroup.procs"), &process.to_string())
     }
 
     /// All the time, or the least that there is.
     pub(crate) fn limit(&self, runs: bool) -> Result<(), String> {
-        self.write("cpu.max", if runs { "max 1000000" } else { "1000 1000000" })
-    }
-
-    fn write(&self, file: &str, text: &str) -> Result<(), String> {
-        fs::write(self.folder.join(file), text).map_err(|error| format!("{file}: {error}"))
+        let (unified, of_its_own) = match runs {
+            true => ("max 1000000", "-1"),
+            false => ("1000 1000000", "1000"),
+        };
+        let file = self.folder.join("cpu.max");
+        if file.exists() {
+            return write(&file, unified);
+        }
+        write(&self.folder.join(QUOTA_OF_ITS_OWN), of_its_own)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes may not have ended yet: then it stays, empty, until the machine does.
-        let _ = fs::remove_dir(&self.folder);
+        // Processes that were killed leave it a moment later.
+        for _ in 0..100 {
+            match fs::remove_dir(&self.folder) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                _ => return,
+            }
+        }
+        eprintln!("bench: {} is not empty and stays", self.folder.display());
     }
+}
+
+/// Groups of ours are called so, and by the process that made them.
+const NAME: &str = "punctual-";
+/// The quota in a hierarchy of version 1.
+const QUOTA_OF_ITS_OWN: &str = "cpu.cfs_quota_us";
+
+/// The unified hierarchy.
+fn unified() -> Option<PathBuf> {
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
+    let mut roots = roots.into_iter();
+    roots.find(|root| root.join("cgroup.controllers").exists())
+}
+
+/// The hierarchy that has the `cpu` controller, where it is not in the unified one.
+fn own_hierarchy() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let place = |line: &str| {
+        let mut words = line.split(' ').skip(1);
+        let (place, kind, options) = (words.next()?, words.next()?, words.next()?);
+        let has_cpu = kind == "cgroup" && options.split(',').any(|option| option == "cpu");
+        has_cpu.then(|| PathBuf::from(place))
+    };
+    mounts.lines().find_map(place)
+}
+
+fn lists_cpu(file: &Path) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.split_whitespace().any(|word| word == "cpu")
+}
+
+/// Ends groups of former processes, which were killed before they could.
+fn end_abandoned(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let maker = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if maker.is_some_and(|maker| !Path::new(&format!("/proc/{maker}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// A control group made, in nanoseconds; each is ended at once.
@@ -69,4 +172,59 @@ pub fn make(place: Place) -> Samples {
         }
         Ok(all)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of the test's own.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("rivals-{name}-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn a_controller_that_was_enabled_is_disabled_again_and_no_other() {
+        let root = folder("enabled");
+        let control = root.join("cgroup.subtree_control");
+        for (before, after) in [("memory", "-cpu"), ("memory cpu", "memory cpu")] {
+            fs::write(&control, before).expect("a file");
+            let enabled = Enabled::below(&root).expect("writable");
+            let now = fs::read_to_string(&control).expect("a file");
+            assert_eq!(
+                (enabled.is_some(), now == "+cpu"),
+                (before == "memory", before == "memory")
+            );
+            drop(enabled);
+            assert_eq!(fs::read_to_string(&control).expect("a file"), after);
+        }
+        fs::remove_dir_all(root).expect("the test's own");
+    }
+
+    #[test]
+    fn groups_of_processes_that_are_gone_end_and_those_of_others_stay() {
+        let root = folder("abandoned");
+        let mine = format!("{NAME}{}-a", process::id());
+        for name in [
+            &mine,
+            "punctual-4294967294-740000",
+            "punctual-x",
+            "other-4294967294-1",
+        ] {
+            fs::create_dir(root.join(name)).expect("a folder");
+        }
+        end_abandoned(&root);
+        let mut left: Vec<_> = fs::read_dir(&root)
+            .expect("a folder")
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        left.sort();
+        let mut stay = vec![mine, "punctual-x".into(), "other-4294967294-1".into()];
+        stay.sort();
+        assert_eq!(left, stay);
+        fs::remove_dir_all(root).expect("the test's own");
+    }
 }

@@ -30,7 +30,8 @@ pub enum Way {
     Class,
     /// SIGCONT in its slot, SIGSTOP outside.
     Signal,
-    /// The quota of a control group, `cpu.max`: none in its slot, the least outside.
+    /// The quota of a control group, `cpu.max` or `cpu.cfs_quota_us`: none in its slot, the least
+    /// outside. It counts for ordinary processes alone, so the two are such.
     Quota,
 }
 
@@ -59,8 +60,11 @@ pub fn boundaries(place: Place, way: Way) -> Samples {
                 Ok(child) => {
                     children.push(child);
                     if way == Way::Quota {
-                        let group = Group::make(&at.to_string());
-                        let taken = group.and_then(|group| group.take(child).map(|()| group));
+                        let group = Group::with_quota(&at.to_string());
+                        let taken = group.and_then(|group| {
+                            ordinary(child)?;
+                            group.take(child).map(|()| group)
+                        });
                         match taken {
                             Ok(group) => groups.push(group),
                             Err(error) => done = Err(error),
@@ -214,6 +218,15 @@ fn turn(child: i32, way: Way, runs: bool) -> Result<(), String> {
         (Way::Signal, false) => unsafe { libc::kill(child, libc::SIGSTOP) },
     };
     check("a switch of slots", answer).map(drop)
+}
+
+/// A child gives up the class of its maker.
+fn ordinary(child: i32) -> Result<(), String> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter lives during the call; the process is this one's child.
+    let answer =
+        unsafe { libc::sched_setscheduler(child, libc::SCHED_OTHER, &raw const parameter) };
+    check("an ordinary class", answer).map(drop)
 }
 
 /// Ends a child, and waits for that.

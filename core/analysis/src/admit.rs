@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{PolicyKind, System, TaskId};
+use punctual_model::{self as model, CpuId, PolicyKind, Span, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::{self, Basis, Bound};
@@ -22,7 +22,7 @@ use crate::together;
 use crate::tree::Solved;
 use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
-use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Verdict};
+use crate::verdict::{BetweenSlots, CpuVerdict, Exactness, TaskVerdict, Verdict};
 use crate::{
     background, chain, explain, fix, fixed_priority, graph, quick, refuse, schedulers, slack,
 };
@@ -81,6 +81,31 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     Ok(verdict)
 }
 
+/// The time in front of the slots of a CPU, and its part of each frame. O(tasks + schedulers).
+fn between_slots(system: &System, cpu: CpuId) -> Option<BetweenSlots> {
+    let PolicyKind::Tdm { frame, scheduling } = system.cpus.get(cpu.index())?.policy else {
+        return None;
+    };
+    let tasks = system.tasks.iter().filter(|task| task.cpu == cpu);
+    let of_tasks = tasks.filter(|task| task.scheduler.is_none());
+    let schedulers = system.schedulers.iter().filter(|s| s.cpu == cpu);
+    let of_schedulers = schedulers.filter_map(|scheduler| match &scheduler.supply {
+        model::Supply::Slots(slots) if scheduler.parent.is_none() => Some(slots.len()),
+        _ => None,
+    });
+    let slots: usize = of_tasks
+        .map(|task| task.slots.len())
+        .chain(of_schedulers)
+        .sum();
+    let slots = u64::try_from(slots).unwrap_or(u64::MAX);
+    let all = Span::from_ns(scheduling.as_ns().saturating_mul(slots));
+    (!all.is_zero()).then_some(BetweenSlots {
+        each: scheduling,
+        all,
+        frame,
+    })
+}
+
 /// The same verdict without slack and fixes.
 pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
     check(system)?;
@@ -104,6 +129,7 @@ pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
                 name: system.cpus[node.cpu.index()].name.clone(),
                 utilization_ppm: parts_per_million(node.ratios()),
                 quick: quick::answers(node),
+                between_slots: between_slots(system, node.cpu),
             });
         }
     }

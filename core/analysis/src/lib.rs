@@ -85,7 +85,8 @@ pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
 pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
 pub use verdict::{
-    ActorVerdict, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix, GraphSchedule,
-    GraphVerdict, Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal, SchedulerVerdict,
-    Slack, SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness, WorstCircle,
+    ActorVerdict, BetweenSlots, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix,
+    GraphSchedule, GraphVerdict, Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal,
+    SchedulerVerdict, Slack, SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness,
+    WorstCircle,
 };

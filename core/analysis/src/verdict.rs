@@ -142,6 +142,20 @@ pub struct CpuVerdict {
     pub utilization_ppm: u64,
     /// Quick answers: information, never the reason of a verdict.
     pub quick: Vec<Quick>,
+    /// The price of the wake ahead of its slots; `None`: it divides no time, or declares none.
+    pub between_slots: Option<BetweenSlots>,
+}
+
+/// The time in front of slots that is nobody's. The next slot is decided in it and its program
+/// woken, so the slot begins at its start (CompOSe §4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BetweenSlots {
+    /// In front of each slot.
+    pub each: Span<Ns>,
+    /// In each frame: the supply of all slots together is less by it.
+    pub all: Span<Ns>,
+    /// The frame.
+    pub frame: Span<Ns>,
 }
 
 /// The answer of the analysis about one scheduler below a CPU's own.

@@ -97,6 +97,11 @@ fn of_cpu(system: &System, cpu: &CpuVerdict) -> Json {
         policy: model.map_or("", |cpu| cpu.policy.name()),
         // Parts per million, rounded up, to tenths of a percent, rounded up.
         utilization_percent: tenths(cpu.utilization_ppm.div_ceil(1_000)),
+        between_slots: cpu.between_slots.map(|between| object! {
+            each_ns: between.each.as_ns(),
+            all_ns: between.all.as_ns(),
+            frame_ns: between.frame.as_ns(),
+        }),
     }
 }
 

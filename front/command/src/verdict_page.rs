@@ -200,7 +200,9 @@ fn cpus(out: &mut String, system: &System, verdict: &Verdict) {
             bar(c.utilization_ppm, *limit)
         }),
         ("quick answers", "detail", |(c, ..)| {
-            text(&verdict_text::quick_answers(c), MAX_EXPLANATION)
+            let between = verdict_text::between_slots(c);
+            let words = between.unwrap_or_else(|| verdict_text::quick_answers(c));
+            text(&words, MAX_EXPLANATION)
         }),
     ];
     let class = |(c, _, limit): &(&CpuVerdict, &str, u64)| match c.utilization_ppm > *limit {

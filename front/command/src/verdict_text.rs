@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use punctual_analysis::{
-    CpuVerdict, GraphVerdict, QuickAnswer, Refusal, SchedulerVerdict, SliceVerdict, TaskVerdict,
-    Verdict, Witness,
+    BetweenSlots, CpuVerdict, GraphVerdict, QuickAnswer, Refusal, SchedulerVerdict, SliceVerdict,
+    TaskVerdict, Verdict, Witness,
 };
 use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
@@ -101,6 +101,11 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             };
             let SliceVerdict { by, to, reason, .. } = slice;
             let _ = writeln!(text, "slice of {by} for {to}: {what}, {reason}");
+        }
+    }
+    for cpu in &verdict.cpus {
+        if let Some(words) = between_slots(cpu) {
+            let _ = write!(text, "\ncpu {}: {words}\n", cpu.name);
         }
     }
     if !verdict.tasks.is_empty() || verdict.graphs.is_empty() {
@@ -227,6 +232,18 @@ fn scheduler_table(system: &System, schedulers: &[SchedulerVerdict]) -> Table {
         ]);
     }
     table
+}
+
+/// The cost of the wake ahead of slots, in words.
+pub(crate) fn between_slots(cpu: &CpuVerdict) -> Option<String> {
+    let BetweenSlots { each, all, frame } = cpu.between_slots?;
+    let part = all.as_ns().saturating_mul(1_000_000) / frame.as_ns().max(1);
+    let (each, all, frame) = (each.readable(), all.readable(), frame.readable());
+    Some(format!(
+        "{each} in front of each slot are nobody's, {all} in every {frame} ({}): the next slot is \
+         decided in them and its program woken, so it begins at its start",
+        percent(part)
+    ))
 }
 
 pub(crate) fn quick_answers(cpu: &CpuVerdict) -> String {

@@ -3,7 +3,7 @@
 use punctual_kern::{
     ChildPick, Event, FallbackCause, Grant, NodeId, Refusal, Request, WaitOrder, WakeCause,
 };
-use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Trust, Work};
+use punctual_model::{Instant, MAX_DEPTH, PolicyKind, Span, Trust, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
@@ -85,7 +85,13 @@ impl Judge<'_> {
         let what = format_args!("answers {pick:?} by {refused:?}, not by {lawful:?}");
         self.must(right, Rule::ChildAnswersChecked, CPU, what);
         if let (Ok(child), None) = (lawful, refused) {
-            let until = pick.until.filter(|until| *until > self.now);
+            let is_over = pick.until.is_some_and(|until| until <= self.now);
+            let until = match (is_over, pick.thread) {
+                (false, _) => pick.until,
+                (true, Some(_)) => None,
+                // It is asked again.
+                (true, None) => Some(self.now.saturating_add(Span::from_ticks(1))),
+            };
             let node = &mut self.nodes[child];
             (node.answer, node.changed) = (Some(ChildPick { until, ..*pick }), false);
             if pick.thread.is_some() || pick.until.is_some() {

@@ -85,7 +85,8 @@ pub(crate) fn draw(seed: u64, hosts: &[u32]) -> Scenario {
 
 /// Draws one CPU; returns its shape in words.
 fn add_cpu(scenario: &mut Scenario, random: &mut Random, cpu: CpuId, host: u32) -> String {
-    let (policy, below, name) = shape(random, cpu, scenario.system.schedulers.len());
+    let first = scenario.system.schedulers.len();
+    let (policy, below, name) = shape(random, cpu, first);
     scenario.system.cpus.push(Cpu {
         name: cpu.0.to_string(),
         host: Some(host),
@@ -111,7 +112,12 @@ fn add_cpu(scenario: &mut Scenario, random: &mut Random, cpu: CpuId, host: u32) 
         homes,
     };
     cast.all();
-    if changes { name + ", changing" } else { name }
+    let manners = scenario.manners[first..].iter();
+    let told = manners.filter(|manner| **manner != Manner::Honest);
+    let told: String = told
+        .map(|manner| format!(", one {}", manner.name()))
+        .collect();
+    name + &told + if changes { ", changing" } else { "" }
 }
 
 /// The manner of a scheduler that decides on its own supply. One that goes wrong for good has a

@@ -34,6 +34,18 @@ impl Manner {
         Manner::Panics,
     ];
 
+    /// In a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Manner::Honest => "honest",
+            Manner::Moody => "moody",
+            Manner::Loops => "loops",
+            Manner::Lies => "lies",
+            Manner::IsSilent => "silent",
+            Manner::Panics => "panics",
+        }
+    }
+
     /// Whether its threads go on only under another policy.
     pub(crate) fn ends(self) -> bool {
         !matches!(self, Manner::Honest | Manner::Moody)

@@ -169,6 +169,23 @@ fn a_child_may_choose_nobody_until_an_instant_and_others_run() {
 }
 
 #[test]
+fn a_child_that_wanted_nobody_for_a_while_that_has_passed_is_asked_again() {
+    let mut grove = grove();
+    let _ = grove.at(0, Event::Tick);
+    let nobody = Event::ChildPicked(ChildPick {
+        child: node(1),
+        epoch: epoch(&grove),
+        thread: None,
+        until: Some(Instant::from_ticks(1)),
+    });
+    // Its answer took longer than its pause.
+    let decision = grove.at(2, nobody);
+    assert_eq!(decision.next, Next::Thread(id(2)));
+    assert_eq!(decision.arm, Some(Instant::from_ticks(3)));
+    assert_eq!(grove.at(3, Event::Tick).next, child());
+}
+
+#[test]
 fn a_child_takes_turns_by_asking_to_decide_again() {
     let mut grove = grove();
     let _ = grove.at(0, Event::Tick);

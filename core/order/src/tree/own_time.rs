@@ -5,7 +5,7 @@
 //! it. Anything else is refused with its reason, and the child goes on being charged: whatever it
 //! does, it wastes only its own supply.
 
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, Span, ThreadId};
 
 use super::Tree;
 use super::node::{Answer, NONE, ROOT};
@@ -44,10 +44,15 @@ impl<P: Policy> Tree<P> {
         if pick.thread.is_some() || pick.until.is_some() {
             self.asks_no_more(at);
         }
+        let soon = now.saturating_add(Span::from_ticks(1));
         self.nodes[usize::from(at)].answer = Some(Answer {
             thread: pick.thread,
-            // At once is never: it has just decided.
-            until: pick.until.filter(|until| *until > now),
+            // A turn that is over has no end: it has just decided. A child that wanted nobody for a
+            // while, which has passed, is asked again, though not at the same instant.
+            until: match pick.thread {
+                Some(_) => pick.until.filter(|until| *until > now),
+                None => pick.until.map(|until| until.max(soon)),
+            },
         });
         Ok(())
     }

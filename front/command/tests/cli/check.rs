@@ -46,6 +46,26 @@ fn the_two_tasks_of_the_contract_have_the_figures_of_the_contract() {
 }
 
 #[test]
+fn the_time_in_front_of_slots_has_its_price_in_the_verdict() {
+    let (file, folder) = (example("mixed-frame.toml"), Folder::new("touching"));
+    let out = output(&["check", &file, "--json"]);
+    let verdict = json(&out);
+    assert_obeys(&verdict, "check");
+    let price = &verdict["cpus"][0]["between_slots"];
+    let expected = json!({"each_ns": 100_000, "all_ns": 500_000, "frame_ns": 10_000_000});
+    assert_eq!(*price, expected);
+    let words = stdout(&output(&["check", &file]));
+    assert!(words.contains("500us in every 10ms (5.0 %)"), "{words}");
+    // Without it nobody is woken early, and there is nothing to pay.
+    let text = std::fs::read_to_string(&file).expect("an example");
+    let without = text.replace("scheduling-time = \"100us\"", "scheduling-time = \"0us\"");
+    assert_ne!(text, without);
+    let touching = folder.write("touching.toml", &without);
+    let verdict = json(&output(&["check", &touching, "--json"]));
+    assert_eq!(verdict["cpus"][0]["between_slots"], json!(null));
+}
+
+#[test]
 fn each_change_of_a_file_has_its_instant_and_its_ground() {
     let output = output(&["check", &example("live-tree.toml"), "--json"]);
     assert_eq!(code(&output), 0);
