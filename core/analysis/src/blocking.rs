@@ -2,8 +2,9 @@
 //!
 //! The sections that can block work of some urgency are those of less urgent holders whose
 //! resource somebody of that urgency, or above, may lock as well: the *ceiling* of the resource.
-//! Urgency is the priority, or under EDF the relative deadline less the jitter: there a section
-//! blocks deadlines up to t when its own is later and some user's is not.
+//! Urgency is the priority. Under EDF it is the relative deadline less the jitter, with that of
+//! waiting for predecessors: a section blocks deadlines up to t when its own is later and some
+//! user's is not.
 //!
 //! * Immediate ceiling, stack resource, non-preemptive: one section at most, the longest; once a
 //!   job has begun, nobody stands in its way.
@@ -49,6 +50,9 @@ use crate::lookup::{NodeId, ancestors, tasks};
 use crate::units::{Span, Work, signed};
 
 const WHAT: &str = "blocking";
+
+/// By task: how much later than its arrival it is released because it waits for predecessors.
+type Waiting<'a> = &'a [Option<Span>];
 
 /// One section that may block in a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,6 +149,7 @@ impl Locks {
         system: &System,
         (cpu, scheduler): NodeId,
         policy: PolicyKind<Ns>,
+        waiting: Waiting<'_>,
     ) -> Locks {
         let mut locks = Locks::default();
         if system.resources.is_empty() {
@@ -155,7 +160,8 @@ impl Locks {
             cpu,
             scheduler,
             policy,
-            ceilings: Ceilings::of(system, cpu, scheduler, policy),
+            waiting,
+            ceilings: Ceilings::of(system, (cpu, scheduler), policy, waiting),
         };
         for (id, task) in tasks(system) {
             if task.cpu == cpu && !task.uses.is_empty() {
@@ -241,16 +247,18 @@ pub(crate) fn entity(system: &System, task: TaskId, scheduler: Option<SchedulerI
 }
 
 /// How urgent an entity is in a node of this policy; larger is more urgent.
-fn rank(system: &System, policy: PolicyKind<Ns>, who: Who) -> i128 {
+fn rank(system: &System, (policy, waiting): (PolicyKind<Ns>, Waiting<'_>), who: Who) -> i128 {
     let by_deadline = policy == PolicyKind::EarliestDeadlineFirst;
     match who {
-        Who::Task(task) => {
-            let Some(task) = system.tasks.get(task.index()) else {
+        Who::Task(id) => {
+            let Some(task) = system.tasks.get(id.index()) else {
                 return i128::MIN;
             };
             if by_deadline {
                 let deadline = task.class.relative_deadline().unwrap_or(Span::MAX);
-                -signed(deadline.saturating_sub(task.jitter))
+                let waiting = waiting.get(id.index()).copied().flatten();
+                let late = task.jitter.saturating_add(waiting.unwrap_or_default());
+                -signed(deadline.saturating_sub(late))
             } else {
                 i128::from(task.priority.number())
             }
@@ -279,9 +287,9 @@ struct Ceilings {
 impl Ceilings {
     fn of(
         system: &System,
-        cpu: CpuId,
-        scheduler: Option<SchedulerId>,
+        (cpu, scheduler): NodeId,
         policy: PolicyKind<Ns>,
+        waiting: Waiting<'_>,
     ) -> Ceilings {
         let n = system.resources.len();
         let mut found = Ceilings {
@@ -300,7 +308,7 @@ impl Ceilings {
                     found.shared_above[r] = true;
                     continue;
                 };
-                let rank = rank(system, policy, who);
+                let rank = rank(system, (policy, waiting), who);
                 found.any[r] = found.any[r].max(rank);
                 if section.mode == Mode::Exclusive {
                     found.writers[r] = found.writers[r].max(rank);
@@ -350,6 +358,7 @@ impl Ceilings {
 
 struct Place<'a> {
     system: &'a System,
+    waiting: Waiting<'a>,
     cpu: CpuId,
     scheduler: Option<SchedulerId>,
     policy: PolicyKind<Ns>,
@@ -365,7 +374,7 @@ impl Place<'_> {
         let in_background = locks_in_background(task);
         let rank = match in_background {
             true => i128::MIN,
-            false => rank(self.system, self.policy, who),
+            false => rank(self.system, (self.policy, self.waiting), who),
         };
         // What goes on below a server stays within its budget.
         let escapes = in_background && !self.is_server(who);

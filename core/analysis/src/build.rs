@@ -40,7 +40,7 @@ impl Node {
             reserved: from_parent.reserved,
             background: from_parent.background,
             held_above: from_parent.held_above,
-            locks: Locks::of_node(system, (cpu, scheduler), policy),
+            locks: Locks::of_node(system, (cpu, scheduler), policy, waiting),
         };
         let behind = together::behind(system)?;
         for (id, task) in tasks_of(system, (cpu, scheduler)) {

@@ -220,3 +220,19 @@ fn locks_of_one_turn_or_one_run_block_nobody() {
         assert_eq!(bounds(&system), before);
     }
 }
+
+/// A job that waits 3 for its predecessor is released 7 before its deadline, and may be blocked.
+#[test]
+fn under_edf_who_waits_for_predecessors_is_blocked_from_its_nearest_deadline_on() {
+    let mut system = periodic(EDF, &[(3, 10, 10), (2, 10, 10), (6, 100, 100)]);
+    let mut other = system.cpus[0].clone();
+    other.name = "1".into();
+    system.cpus.push(other);
+    system.tasks[0].cpu = CpuId(1);
+    system.tasks[1].after.push(TaskId(0));
+    let shared = resource(&mut system, Protocol::StackResource);
+    lock(&mut system, 1, shared, 1, Mode::Exclusive);
+    lock(&mut system, 2, shared, 5, Mode::Exclusive);
+    // 3 of waiting, 5 of blocking, 2 of its own.
+    assert_eq!(bounds(&system)[1], Some(10));
+}
