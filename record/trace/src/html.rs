@@ -63,6 +63,15 @@ pub fn page(log: &Log, report: &RunReport) -> String {
     out
 }
 
+fn graphs(out: &mut String, report: &RunReport) {
+    if !report.graphs.is_empty() {
+        let remark = "Iterations and firings, beside their bounds.";
+        section(out, "Graphs", remark);
+        tables::graphs(out, report);
+        out.push_str("</section>\n");
+    }
+}
+
 fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunReport) {
     head(out, report);
     out.push_str(SYMBOLS);
@@ -74,6 +83,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     );
     tables::tasks(out, report);
     out.push_str("</section>\n");
+    graphs(out, report);
     let misses = tables::listed(report);
     let linked = timeline::write(out, log, behaviors, (report, &misses));
     if !misses.is_empty() {

@@ -175,6 +175,14 @@ fn the_log_of_a_graph_on_slots_has_every_transition_and_replays() {
     let replayed = json(&replayed);
     assert_eq!(replayed["replay"]["identical"], true);
     assert_eq!(replayed["graphs"], found["graphs"]);
+    let page = folder.path("graph.html");
+    let reported = output(&["report", &log, "--report", &page, "--quiet"]);
+    assert_eq!(code(&reported), 0, "{}", stderr(&reported));
+    let page = std::fs::read_to_string(&page).expect("a page");
+    let table = &page[page.find("<h2>Graphs</h2>").expect("a section")..];
+    for shown in [">decoder<", ">filter<", ">4.25ms<", ">90us<"] {
+        assert!(table.contains(shown), "{shown}");
+    }
     let (again, second) = simulated(&folder, &text, "50ms");
     assert_eq!(again["graphs"], found["graphs"]);
     assert_eq!(

@@ -7,7 +7,8 @@ use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
 use crate::summary::{
-    ChangeReport, CpuReport, Miss, ResourceReport, RunReport, SchedulerReport, TaskReport,
+    ActorReport, ChangeReport, CpuReport, GraphReport, Miss, ResourceReport, RunReport, RunVerdict,
+    SchedulerReport, TaskReport,
 };
 
 fn maybe(ns: Option<u64>) -> String {
@@ -45,6 +46,49 @@ pub(super) fn tasks(out: &mut String, report: &RunReport) {
         _ => "missed",
     };
     table(out, columns, (&report.tasks, MAX_TASKS, "tasks"), class);
+}
+
+/// Graphs: their iterations beside the bounds, then their actors.
+pub(super) fn graphs(out: &mut String, report: &RunReport) {
+    let columns: &[Column<GraphReport>] = &[
+        ("graph", "name", |g| text(&g.name, 60)),
+        ("iterations", "n", |g| count(g.iterations)),
+        ("period", "n", |g| maybe(g.period_ns)),
+        ("bound", "n", |g| maybe(g.period_bound_ns)),
+        ("required", "n", |g| maybe(g.every_ns)),
+        ("first output", "n", |g| maybe(g.first_output_ns)),
+        ("its bound", "n", |g| maybe(g.first_output_bound_ns)),
+        ("latency", "n", |g| maybe(g.latency_ns)),
+        ("its bound", "n", |g| maybe(g.latency_bound_ns)),
+        ("required", "n", |g| maybe(g.within_ns)),
+        ("", "remark miss", |g| {
+            match (g.verdict, g.exceeds_bound()) {
+                (RunVerdict::Met, false) => String::new(),
+                (RunVerdict::Met, true) => "something is above its bound".into(),
+                _ => "not as required".into(),
+            }
+        }),
+    ];
+    let class = |g: &GraphReport| match g.verdict {
+        RunVerdict::Met => "",
+        _ => "missed",
+    };
+    table(out, columns, (&report.graphs, MAX_LINES, "graphs"), class);
+    let columns: &[Column<ActorReport>] = &[
+        ("actor", "name", |a| text(&a.name, 60)),
+        ("on", "", |a| text(&a.on, 30)),
+        ("firings", "n", |a| count(a.firings)),
+        ("preempted", "n", |a| count(a.preemptions)),
+        ("longest", "n max", |a| maybe(a.longest_ns)),
+        ("wcet", "n", |a| short(a.wcet_ns)),
+    ];
+    let class = |a: &ActorReport| match a.longest_ns > Some(a.wcet_ns) {
+        true => "over",
+        false => "",
+    };
+    for graph in &report.graphs {
+        table(out, columns, (&graph.actors, MAX_LINES, "actors"), class);
+    }
 }
 
 /// The changes of the run.
