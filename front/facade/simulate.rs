@@ -9,7 +9,9 @@ use punctual_analysis::Transition;
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
-use punctual_sim::{Completion, CpuInput, Faults, Guests, Moves, Observer, graph_bodies};
+use punctual_sim::{
+    Completion, CpuInput, Faults, Guests, Moves, Observer, TileFault, graph_bodies,
+};
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
@@ -154,12 +156,27 @@ fn run_virtually(
         one.moves = moved;
         one.lost_from = one.lost_from.into_iter().chain(lost_from).min();
     }
+    log.header.faults = faults(system, &moves);
     if let Some(verdict) = verdict {
         set_promises(&mut log, verdict, None);
     }
     log.oracle = oracle(workloads);
     finish(record, &mut log);
     Ok(log)
+}
+
+/// The task schedulers of graphs that were wrong, in words.
+fn faults(system: &System, moves: &Moves) -> Vec<String> {
+    let words = |fault: TileFault| {
+        let name = &system.tasks[fault.task.index()].name;
+        match fault.refused {
+            0 => format!("graph {name}: the task scheduler has not returned"),
+            refused => {
+                format!("graph {name}: {refused} answers of the task scheduler were refused")
+            }
+        }
+    };
+    moves.faults().into_iter().map(words).collect()
 }
 
 /// Budgets as on a machine that takes time for itself. The clock of virtual time charges an entry

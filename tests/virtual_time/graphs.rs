@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 
 use punctual::{
-    Cpu, CpuId, Faults, PolicyKind, RunReport, SimOptions, Span, System, Work, Workloads,
-    simulate_unjudged,
+    Cpu, CpuId, Faults, Misconduct, PolicyKind, RunReport, SimOptions, Span, System, Work,
+    Workloads, simulate_unjudged,
 };
 use punctual_generate::{Dice, Random, draw_graph};
 use punctual_model::{
@@ -251,5 +251,55 @@ fn start_and_response_times_do_not_change_when_the_other_decides_otherwise() {
         });
         assert!(own.iterations > 3, "{own}");
         assert_eq!(between, own);
+    }
+}
+
+#[test]
+fn a_wrong_task_scheduler_is_named_and_seen_by_no_other_application() {
+    for seed in 0..SEEDS {
+        let system = application(seed, Mode::OwnTime);
+        let alone = trace(&system, Faults::default());
+        let system = beside_graph(system, Mode::OwnTime, seed);
+        let others = system.graphs[1].actors[0].tile.scheduler.unwrap();
+        for wrong in [Misconduct::Loops, Misconduct::Lies, Misconduct::Silent] {
+            let faults = Faults {
+                children: vec![(others, wrong)],
+                ..Faults::default()
+            };
+            assert!(
+                trace(&system, faults.clone()) == alone,
+                "seed {seed}: {wrong:?}"
+            );
+            let named = log(&system, faults).header.faults;
+            let word = match wrong {
+                Misconduct::Loops => "has not returned",
+                Misconduct::Lies => "were refused",
+                // Nobody fires; that is no wrong answer.
+                Misconduct::Silent => {
+                    assert_eq!(named, [""; 0]);
+                    continue;
+                }
+            };
+            assert!(
+                named[0].starts_with("graph beside on ") && named[0].ends_with(word),
+                "{named:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_output_that_depends_on_data_loses_no_token() {
+    for seed in 0..SEEDS {
+        let mut system = application(seed, Mode::OwnTime);
+        let graph = &mut system.graphs[0];
+        let of_one_phase = graph.fifos.iter().find(|fifo| graph.phases(fifo.from) == 1);
+        let Some(actor) = of_one_phase.map(|fifo| fifo.from) else {
+            continue;
+        };
+        graph.actors[actor.index()].varies = true;
+        let log = log(&system, Faults::default());
+        let broken = punctual::rules::check(&log);
+        assert!(broken.is_empty(), "seed {seed}: {broken:?}");
     }
 }

@@ -159,10 +159,14 @@ fn find_task(system: &System, name: &str) -> Result<TaskId, Failure> {
     find("task", name, (0..).map(TaskId).zip(tasks))
 }
 
-/// Only a scheduler that decides on its own supply has code that can misbehave.
+/// Only a scheduler that decides on its own supply has code that can misbehave, and a graph that
+/// does so in its slots.
 fn find_child(system: &System, name: &str) -> Result<SchedulerId, Failure> {
+    let actors = system.graphs.iter().flat_map(|graph| &graph.actors);
+    let tiles: Vec<_> = actors.map(|actor| actor.tile.scheduler).collect();
     let all = (0..).map(SchedulerId).zip(&system.schedulers);
-    let own_time = all.filter(|(_, scheduler)| scheduler.trust == Trust::OwnTime);
+    let own_time = all
+        .filter(|(id, scheduler)| scheduler.trust == Trust::OwnTime || tiles.contains(&Some(*id)));
     let own_time = own_time.map(|(id, scheduler)| (id, scheduler.name.as_str()));
     find("own-time scheduler", name, own_time)
 }

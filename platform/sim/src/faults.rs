@@ -34,7 +34,8 @@ pub struct Faults {
     pub decision_cost: Work<Ns>,
     /// Firings of graphs take any time up to their work, by the seed.
     pub short_firings: bool,
-    /// Schedulers that decide on their own supply, and what is wrong with them.
+    /// Schedulers that decide on their own supply, and tiles whose graphs do: what is wrong with
+    /// them.
     pub children: Vec<(SchedulerId, Misconduct)>,
 }
 

@@ -7,7 +7,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_firing::{Activity, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State};
+use punctual_firing::{
+    Activity, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State, TaskScheduler, Tasks,
+    When,
+};
 use punctual_model::{
     Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, System, TaskId, Tile, Work,
     WorkSource,
@@ -15,15 +18,25 @@ use punctual_model::{
 
 use crate::RATE;
 use crate::body::{Act, Body, Nudges, Step};
-use crate::faults::Faults;
+use crate::faults::{Faults, Misconduct};
 use crate::random::Random;
 
 /// Most transitions that are kept of a CPU.
 const MAX_MOVES: usize = 1 << 23;
 
-/// The transitions of all actors in a simulation, CPU by CPU in the order of time.
+/// The transitions of all actors in a simulation, CPU by CPU in the order of time, and the faults
+/// of their task schedulers.
 #[derive(Clone, Debug, Default)]
-pub struct Moves(Rc<RefCell<Vec<OfCpu>>>);
+pub struct Moves(Rc<RefCell<Vec<OfCpu>>>, Rc<RefCell<Vec<TileFault>>>);
+
+/// A wrong task scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TileFault {
+    /// The thread of the graph on its tile.
+    pub task: TaskId,
+    /// Answers that named an actor which may not fire. 0: it has never answered.
+    pub refused: u64,
+}
 
 #[derive(Debug, Default)]
 struct OfCpu {
@@ -37,6 +50,20 @@ impl Moves {
         let mut all = self.0.borrow_mut();
         let of_cpu = all.get_mut(cpu).map(std::mem::take).unwrap_or_default();
         (of_cpu.moves, of_cpu.lost_from)
+    }
+
+    /// The task schedulers that were wrong, in the order of their first faults.
+    pub fn faults(&self) -> Vec<TileFault> {
+        self.1.borrow().clone()
+    }
+
+    /// A task scheduler was wrong once more: its answer was refused, or it does not answer.
+    fn fault(&self, task: TaskId, refused: u64) {
+        let mut all = self.1.borrow_mut();
+        match all.iter_mut().find(|fault| fault.task == task) {
+            Some(fault) => fault.refused += refused,
+            None => all.push(TileFault { task, refused }),
+        }
     }
 
     fn push(&self, cpu: usize, moved: Moved) {
@@ -81,7 +108,7 @@ pub fn graph_bodies(
 struct GraphBody {
     graph: GraphId,
     tile: Tile,
-    engine: Engine<Declared>,
+    engine: Engine<Asked>,
     /// Tokens and space, for all tiles of the graph.
     fifos: Rc<RefCell<Held>>,
     moves: Moves,
@@ -100,6 +127,9 @@ struct GraphBody {
     peers: Vec<TaskId>,
     /// Firings are shorter by chance.
     shorter: Option<Random>,
+    task: TaskId,
+    /// Its task scheduler never answers.
+    loops: bool,
     /// By the place of the actor: its ports whose rates depend on its data, with the most of each.
     varying: Vec<Vec<(usize, u32)>>,
     /// The data of a simulation: chance.
@@ -114,7 +144,18 @@ impl GraphBody {
         (faults, seed): (&Faults, u64),
     ) -> GraphBody {
         let tile = thread.tile;
-        let engine = Engine::declared(graph, tile);
+        let at_fault = faults.children.iter();
+        let mut at_fault = at_fault.filter(|(child, _)| Some(*child) == tile.scheduler);
+        let misconduct = at_fault.next().map(|(_, misconduct)| *misconduct);
+        let when = graph
+            .order_on(tile)
+            .map_or(When::OwnTime, |order| order.when);
+        let asked = Asked {
+            declared: Declared::of(graph, tile),
+            misconduct,
+            lies: 0,
+        };
+        let engine = Engine::new(graph, tile, when, asked);
         let places = 0..engine.actors();
         let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
         let work = |actor: &ActorId| works(&graph.actors[actor.index()]);
@@ -136,6 +177,8 @@ impl GraphBody {
         let varying =
             varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
         let mut body = GraphBody {
+            task: thread.task,
+            loops: misconduct == Some(Misconduct::Loops),
             varying: varying.collect(),
             data: Random::new(seed, (1 << 33) + place),
             graph: thread.graph,
@@ -173,7 +216,7 @@ impl GraphBody {
         &mut self,
         now: Instant,
         others: &mut Nudges,
-        ask: impl FnOnce(&mut Engine<Declared>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
+        ask: impl FnOnce(&mut Engine<Asked>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
     ) -> Activity {
         let mut fifos = self.fifos.borrow_mut();
         let mut seen = Seen {
@@ -187,6 +230,7 @@ impl GraphBody {
             cpu: self.tile.cpu.index(),
             actors: &self.actors,
             moves: &self.moves,
+            task: self.task,
         };
         ask(&mut self.engine, &mut seen, &mut told)
     }
@@ -210,6 +254,10 @@ impl Body for GraphBody {
     fn next(&mut self, now: Instant, others: &mut Nudges) -> Step {
         self.computes = None;
         let act = Act::Continue;
+        if self.loops {
+            self.moves.fault(self.task, 0);
+            return Step { work: None, act };
+        }
         loop {
             let activity = match self.decided.take() {
                 Some(decided) => decided,
@@ -252,6 +300,9 @@ impl Body for GraphBody {
     }
 
     fn switched_in(&mut self, now: Instant) -> bool {
+        if self.loops {
+            return false;
+        }
         // A decision releases nothing, so nobody needs a nudge.
         let others = &mut Nudges::default();
         let decided = self.ask(now, others, |engine, fifos, told| {
@@ -263,6 +314,33 @@ impl Body for GraphBody {
 
     fn peers(&self) -> &[TaskId] {
         &self.peers
+    }
+}
+
+/// The declared order of a tile, or what a wrong task scheduler says in its place.
+struct Asked {
+    declared: Declared,
+    misconduct: Option<Misconduct>,
+    lies: usize,
+}
+
+impl TaskScheduler for Asked {
+    fn next(&mut self, tasks: &dyn Tasks) -> Option<usize> {
+        match self.misconduct {
+            None => self.declared.next(tasks),
+            Some(Misconduct::Silent | Misconduct::Loops) => None,
+            Some(Misconduct::Lies) => {
+                self.lies += 1;
+                let asleep = |&task: &usize| !tasks.check_firing_rules(task);
+                let mut not_able = (0..tasks.count()).filter(asleep);
+                // Some that may not fire, some that are not there, and now and then the truth.
+                match self.lies % 3 {
+                    0 => self.declared.next(tasks),
+                    1 => not_able.next().or(Some(tasks.count())),
+                    _ => Some(tasks.count() + self.lies),
+                }
+            }
+        }
     }
 }
 
@@ -309,6 +387,7 @@ struct Told<'a> {
     cpu: usize,
     actors: &'a [ActorId],
     moves: &'a Moves,
+    task: TaskId,
 }
 
 impl Observer for Told<'_> {
@@ -323,9 +402,12 @@ impl Observer for Told<'_> {
         };
         self.moves.push(self.cpu, moved);
     }
+
+    fn refused(&mut self, _: usize) {
+        self.moves.fault(self.task, 1);
+    }
 }
 
-/// The work of an actor's firings, by phase.
 /// The ports of an actor whose rates depend on its data, by their places in its rule.
 fn varying_ports(graph: &Graph, actor: ActorId, rule: Option<&Rule>) -> Vec<(usize, u32)> {
     let Some(rule) = rule.filter(|_| graph.actors[actor.index()].varies) else {
@@ -337,6 +419,7 @@ fn varying_ports(graph: &Graph, actor: ActorId, rule: Option<&Rule>) -> Vec<(usi
     to_others.map(|(at, port)| (at, port.rate)).collect()
 }
 
+/// The work of an actor's firings, by phase.
 fn works(actor: &Actor) -> Vec<Work> {
     match &actor.work {
         Some(WorkSource::Burn(work)) => vec![work.ticks_up(RATE)],

@@ -25,7 +25,7 @@ mod run;
 pub use body::{Act, Body, Nudges, Step};
 pub use declared::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
-pub use graph::{Moves, graph_bodies};
+pub use graph::{Moves, TileFault, graph_bodies};
 pub use recorded::{Gap, RecordedThread, Recording};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome, SimError,
