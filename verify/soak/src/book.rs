@@ -153,13 +153,16 @@ impl Book {
     }
 
     /// Threads wake each other on behalf of the scheduler that has them: those in the care of their
-    /// blocker may go on.
+    /// blocker, or of one above it, may go on.
     fn forget_blocks(&mut self) {
-        for thread in &mut self.threads {
-            let its_own = |held: &Held| held.by == thread.care;
-            if let Some(held) = thread.held.as_mut().filter(|held| its_own(held)) {
+        for place in 0..self.threads.len() {
+            let thread = &self.threads[place];
+            let may = |held: &Held| self.is_below(held.by, thread.care);
+            if let Some(held) = thread.held.filter(may) {
+                let thread = &mut self.threads[place];
                 thread.perhaps |= held.exclusive;
-                held.exclusive = false;
+                let exclusive = false;
+                thread.held = Some(Held { exclusive, ..held });
             }
         }
     }
