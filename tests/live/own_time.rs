@@ -4,9 +4,9 @@
 use punctual::{LiveOptions, RunReport, Span, Workloads, run};
 use punctual_policy::AnyPolicy;
 use punctual_rules::check;
-use punctual_trace::replay;
+use punctual_trace::{Behavior, replay};
 
-use crate::common::own_time::{policies, system};
+use crate::common::own_time::{FILE, policies, system};
 
 #[test]
 fn the_same_policy_decides_for_real() {
@@ -21,6 +21,36 @@ fn the_same_policy_decides_for_real() {
     let log = run(&system(), &options, &mut Workloads::new(), &mut |_| true).unwrap();
     let report = RunReport::new(&log);
     assert!(report.tasks.iter().all(|task| task.jobs == 20), "{report}");
+    let _ = replay(&log, AnyPolicy::new).unwrap_or_else(|difference| panic!("{difference}"));
+    let violations = check(&log);
+    assert!(violations.is_empty(), "{}", violations[0]);
+}
+
+#[test]
+fn a_scheduler_that_comes_again_decides_again_for_real() {
+    let parts = r#"["task.first", "task.second", "scheduler.plugin"]"#;
+    let changes = format!(
+        "[change.away]\nat = \"110ms\"\nstop = {parts}\n[change.back]\nat = \"210ms\"\nstart = {parts}\n"
+    );
+    let system = punctual_spec::parse(&[FILE, &changes].concat(), "own-time.toml").unwrap();
+    let options = LiveOptions {
+        duration: Some(Span::from_ms(400)),
+        force: true,
+        policies: policies(),
+        ..LiveOptions::default()
+    };
+    let _alone = crate::alone();
+    let log = run(&system.system, &options, &mut Workloads::new(), &mut |_| {
+        true
+    })
+    .unwrap();
+    let behavior = Behavior::new(&log, 0);
+    for thread in [0, 1] {
+        let mut jobs = behavior.jobs.iter();
+        // Six jobs are of its first life.
+        let done = jobs.any(|j| j.thread.index() == thread && j.index >= 6 && j.ended.is_some());
+        assert!(done, "{}", RunReport::new(&log));
+    }
     let _ = replay(&log, AnyPolicy::new).unwrap_or_else(|difference| panic!("{difference}"));
     let violations = check(&log);
     assert!(violations.is_empty(), "{}", violations[0]);

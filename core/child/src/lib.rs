@@ -60,13 +60,12 @@ impl ChildScheduler {
         self.node
     }
 
-    /// The scheduler has ended and comes again under this id: nothing of its former life is known.
-    /// O(threads · log threads).
+    /// The scheduler has ended and comes again under this id. Its policy forgets the threads of its
+    /// former life when it decides next. O(1).
     pub fn come_again(&mut self, node: NodeId) {
         self.node = node;
         self.epoch = 0;
         self.seen.clear();
-        self.forget();
     }
 
     /// Sees which of its threads are ready. Nothing may come between two parts of it. O(threads of

@@ -177,7 +177,7 @@ fn is_less_urgent(policy: PolicyKind<Ns>, other: &Task, own: &Task) -> bool {
             !other.class.is_real_time() || own.priority.is_higher_than(other.priority)
         }
         PolicyKind::EarliestDeadlineFirst => deadline(other) > deadline(own),
-        _ => false,
+        _ => !other.class.is_real_time(),
     }
 }
 

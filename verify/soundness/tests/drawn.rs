@@ -69,6 +69,14 @@ fn an_overrun_keeps_no_place_before_its_equals() {
     assert_eq!(tally.violations, []);
 }
 
+/// Under FIFO nothing was released behind a section of background work, which blocks there too.
+#[test]
+fn a_section_of_background_work_blocks_first_come_first_served() {
+    let mut tally = Tally::default();
+    judge(5).judge(82_797, &mut tally);
+    assert_eq!((tally.systems, tally.violations), (1, Vec::new()));
+}
+
 #[test]
 fn mutants_are_found() {
     let all = mutants::ALL;

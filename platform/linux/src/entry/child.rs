@@ -39,6 +39,20 @@ impl Child {
             yielded: None,
         }
     }
+
+    /// Whether it decides for this scheduler. One that comes again in a change has its place of
+    /// before under a later id.
+    pub(crate) fn is(&self, node: NodeId) -> bool {
+        self.node.index() == node.index()
+    }
+
+    /// It is asked for this scheduler, which may have ended since and come again.
+    pub(crate) fn asked_for(&mut self, node: NodeId) -> *const Light {
+        if self.node != node {
+            (self.node, self.yielded) = (node, None);
+        }
+        self.light
+    }
 }
 
 /// The code that the light thread of a child executes, on a CPU of this policy and recorder.
@@ -67,12 +81,15 @@ fn answers<P: Policy + 'static, S: Sink + 'static>(light: &Light, code: &mut Chi
     }
 }
 
-/// Its policy has failed: its fallback goes on, if it has one. Else nobody runs whenever it is
-/// asked again. Unwinds when the run is over.
+/// Its policy has failed: its fallback goes on, if it has one, and again when its scheduler comes
+/// again. Else nobody runs whenever it is asked. Unwinds when the run is over.
 fn fails<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) {
-    rest(Event::ChildFailed(code.node()));
+    let mut told = None;
     let mut quarrel = Quarrel::default();
     loop {
+        if told.replace(code.node()) != Some(code.node()) {
+            rest(Event::ChildFailed(code.node()));
+        }
         let _ = see::<P, S>(light, code);
         answer(light, &mut quarrel, code.decline());
     }

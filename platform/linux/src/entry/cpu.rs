@@ -289,8 +289,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let chosen = match decision.next {
             Next::Thread(id) => self.threads.get(id.index()).copied(),
             Next::RunChild(node) => {
-                let child = self.children.iter().find(|child| child.node == node);
-                child.map(|child| child.light)
+                let child = self.children.iter_mut().find(|child| child.is(node));
+                child.map(|child| child.asked_for(node))
             }
             _ => None,
         };
@@ -569,10 +569,15 @@ pub(crate) unsafe fn look<P: Policy, S: Sink>(
     let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let core = unsafe { &mut *(*cpu).core.get() };
-    code.look(&core.shard);
     let mut children = core.children.iter_mut();
-    let child = children.find(|child| child.node == code.node())?;
-    child.yielded.take()
+    let child = children.find(|child| child.is(code.node()));
+    if let Some(child) = &child
+        && child.node != code.node()
+    {
+        code.come_again(child.node);
+    }
+    code.look(&core.shard);
+    child?.yielded.take()
 }
 
 /// Tells the core that its CPU slept of its own will.
