@@ -8,6 +8,7 @@ mod api;
 mod count;
 mod examples;
 mod flights;
+mod footprint;
 mod install;
 mod interleave;
 mod live;
@@ -77,6 +78,8 @@ enum Chore {
         cargo xtask count --set        what is counted now becomes the ceiling"
     )]
     Count(count::CountOptions),
+    /// Weigh the engine of graphs and its FIFOs as built for a microcontroller
+    Size,
     /// Measure every primitive and its rival in one run (`punctual bench`, built as for users)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -152,6 +155,7 @@ fn main() -> ExitCode {
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Loom => interleave::run(&workspace),
         Chore::Miri(options) => miri::run(&workspace, &options),
+        Chore::Size => test::weigh(&workspace),
         Chore::Count(options) => count::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
         Chore::Pages => pages::run(&workspace),

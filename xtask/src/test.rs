@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::api;
 use crate::examples;
 use crate::flights;
+use crate::footprint;
 use crate::install;
 use crate::programs;
 use crate::soundness;
@@ -74,6 +75,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         command.args(EMBEDDED_PACKAGES.map(|package| format!("--package={package}")));
         run_logged(workspace.log_folder(), "embedded", command, tests)
     });
+    weigh_graphs(&mut tally, workspace);
     if let Some(commands) = commands {
         examples::run(&mut tally, workspace, &commands);
         flights::run(&mut tally, workspace, &commands);
@@ -81,6 +83,21 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         soundness::step(&mut tally, workspace, &commands);
     }
     tally.finish(start)
+}
+
+/// The code size of graphs alone.
+pub(crate) fn weigh(workspace: &Workspace) -> bool {
+    let mut tally = Tally::default();
+    weigh_graphs(&mut tally, workspace);
+    tally.finish(Instant::now())
+}
+
+fn weigh_graphs(tally: &mut Tally, workspace: &Workspace) {
+    let step = |tests: &mut _| match ensure_embedded_target() {
+        Ok(()) => footprint::step(workspace, EMBEDDED_TARGET, tests),
+        Err(reason) => Outcome::Skipped(reason),
+    };
+    tally.run("code size of graphs there", step);
 }
 
 /// One step that is one cargo command.
