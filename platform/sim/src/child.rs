@@ -128,12 +128,12 @@ impl Child {
         Some(Event::ChildPicked(pick))
     }
 
-    /// Why its answer was refused, if it was. Something may have changed while it decided: then it
-    /// looks again at once, one time until an answer is accepted.
-    pub(crate) fn hear(&mut self, refused: Option<Refusal>) {
+    /// Why its answer was refused, if it was. Its ready threads may have changed while it decided
+    /// (`overtaken`): then it looks again at once, one time until an answer is accepted.
+    pub(crate) fn hear(&mut self, refused: Option<Refusal>, overtaken: bool) {
         match refused {
             None => (self.refused, self.was_overtaken) = (0, false),
-            Some(Refusal::StalePick(_)) if !self.was_overtaken => self.was_overtaken = true,
+            Some(_) if overtaken && !self.was_overtaken => self.was_overtaken = true,
             Some(_) => self.refused = self.refused.saturating_add(1),
         }
     }
@@ -187,16 +187,19 @@ mod tests {
             was_overtaken: false,
             lies: 0,
         };
-        let stale = || Some(Refusal::StalePick(node));
+        let gone = || Some(Refusal::NotReady(ThreadId::new(0, 0)));
         for _ in 0..2 {
-            child.hear(stale());
+            child.hear(gone(), true);
             assert_eq!(child.wait(), Work::ZERO);
-            for wait in [LOOK_AGAIN_NS, 2 * LOOK_AGAIN_NS] {
-                child.hear(stale());
+            for (wait, overtaken) in [(LOOK_AGAIN_NS, true), (2 * LOOK_AGAIN_NS, false)] {
+                child.hear(gone(), overtaken);
                 assert_eq!(child.wait(), Work::from_ticks(wait));
             }
-            child.hear(None);
+            child.hear(None, false);
             assert_eq!(child.wait(), Work::ZERO);
+            child.hear(gone(), false);
+            assert_eq!(child.wait(), Work::from_ticks(LOOK_AGAIN_NS));
+            child.hear(None, false);
         }
     }
 }

@@ -418,8 +418,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             ..Entry::at(now, &event)
         };
         let decision = self.shard.handle_entry(&entry, &mut self.sink);
-        if let (Event::ChildPicked(_), Some(child)) = (event, self.deciding) {
-            self.children[child].hear(decision.refused);
+        if let (Event::ChildPicked(pick), Some(child)) = (event, self.deciding) {
+            let overtaken = self.shard.epoch(pick.child) != Some(pick.epoch);
+            self.children[child].hear(decision.refused, overtaken);
         }
         self.follow(now, decision);
         decision

@@ -2,7 +2,7 @@
 
 use punctual_analysis::{admit, funding, is_admitted};
 use punctual_generate::Feature;
-use punctual_soundness::{Judge, Tally, analysis, mutants};
+use punctual_soundness::{History, Judge, Tally, analysis, mutants, transitions};
 
 fn judge(seed: u64) -> Judge {
     Judge {
@@ -75,6 +75,19 @@ fn a_section_of_background_work_blocks_first_come_first_served() {
     let mut tally = Tally::default();
     judge(5).judge(82_797, &mut tally);
     assert_eq!((tally.systems, tally.violations), (1, Vec::new()));
+}
+
+/// What had become ready went with a change while its scheduler decided, which then had to wait as
+/// one that lies.
+#[test]
+fn a_scheduler_that_a_change_overtakes_looks_again_at_once() {
+    let mut tally = Tally::default();
+    let history = History {
+        seed: 5,
+        transitions,
+    };
+    history.judge(83_108, &mut tally);
+    assert_eq!((tally.histories, tally.violations), (1, Vec::new()));
 }
 
 #[test]
