@@ -87,10 +87,11 @@ fn fails<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) {
     let mut told = None;
     let mut quarrel = Quarrel::default();
     loop {
+        let _ = see::<P, S>(light, code);
         if told.replace(code.node()) != Some(code.node()) {
             rest(Event::ChildFailed(code.node()));
+            continue;
         }
-        let _ = see::<P, S>(light, code);
         answer(light, &mut quarrel, code.decline());
     }
 }
