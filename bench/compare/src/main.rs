@@ -179,8 +179,8 @@ impl System {
         let description = punctual_spec::load(file)
             .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
         if !description.system.graphs.is_empty() {
-            let what = "this file has a graph, and graphs are analysed but not executed yet";
-            return Err(Failure::input(what).with_help("`punctual check` analyses it"));
+            let what = "this file has a graph, which no thread of the kernel executes";
+            return Err(Failure::input(what).with_help("`punctual run` executes it"));
         }
         let subject = Subject::of(&description, &args.cpu)?;
         leave_one_cpu(&subject)?;
