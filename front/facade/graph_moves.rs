@@ -25,6 +25,9 @@ pub(crate) fn tell_graphs(
         let tiles = || books.iter().zip(threads).filter(|((of, _), _)| *of == id);
         let kept: Vec<_> = tiles().map(|((_, book), _)| book.transitions(id)).collect();
         let lost = kept.iter().filter_map(|(_, lost)| *lost).min();
+        if let Some(info) = log.graphs.get_mut(id.index()) {
+            info.lost_from = lost;
+        }
         if let Some(from) = lost {
             let from = readable(from.ns_down(log.tables.frequency).as_ns());
             let name = &graph.name;
@@ -32,7 +35,6 @@ pub(crate) fn tell_graphs(
             log.header.lost.push(lost);
         }
         for (((_, book), of_graph), (moves, _)) in tiles().zip(kept) {
-            tell_fault(system, book, log);
             let cpu = book.tile.cpu.index();
             let of_task = |(_, (of, _)): &(u32, &(TaskId, _))| *of == of_graph.task;
             let all = &log.tables.cpus[cpu].threads;
@@ -40,10 +42,15 @@ pub(crate) fn tell_graphs(
                 .zip(all)
                 .find(of_task)
                 .map(|(at, _)| ThreadId::new(at, 0));
+            let end = log.header.end;
+            let away = match (thread, log.cpus.get(cpu)) {
+                (Some(thread), Some(one)) => switched_out(one, thread, end),
+                _ => Vec::new(),
+            };
+            tell_fault(system, book, &away, log);
             let Some(one) = log.cpus.get_mut(cpu) else {
                 continue;
             };
-            let away = thread.map_or(Vec::new(), |thread| switched_out(one, thread));
             let moves = with_preemptions(moves, &away);
             let before = |moved: &Moved| lost.is_none_or(|lost| moved.at < lost);
             one.moves.extend(moves.into_iter().filter(before));
@@ -52,10 +59,19 @@ pub(crate) fn tell_graphs(
     }
 }
 
-fn tell_fault(system: &System, book: &TileBook, log: &mut Log) {
+fn tell_fault(system: &System, book: &TileBook, away: &[(Instant, Instant)], log: &mut Log) {
     let on = system.tile_name(book.tile);
     let graph = &book.graph;
-    if let Some(fault) = book.fault(log.header.end, PATIENCE) {
+    // A firing may take its wcet, and the time in which its tile had no slot is not its own.
+    let out = away
+        .iter()
+        .map(|(from, to)| to.since(book.since().max(*from)));
+    let out = out.fold(Span::ZERO, Span::saturating_add);
+    let wcets = book.actors.iter().map(|actor| book.wcet(actor).as_span());
+    let wcet = wcets.max().unwrap_or(Span::ZERO);
+    let out = Span::from_ns(log.tables.frequency.ns_up(out.ticks()));
+    let patience = PATIENCE.saturating_add(wcet).saturating_add(out);
+    if let Some(fault) = book.fault(log.header.end, patience) {
         let fault = format!("graph `{graph}` on {on}: {fault}");
         log.header.faults.push(fault);
     }
@@ -67,8 +83,9 @@ fn tell_fault(system: &System, book: &TileBook, log: &mut Log) {
     }
 }
 
-/// When a thread was switched out although it had not ended, and when it went on. O(entries).
-fn switched_out(cpu: &CpuLog, thread: ThreadId) -> Vec<(Instant, Instant)> {
+/// When a thread was switched out although it had not ended, and when it went on, or the run ended.
+/// O(entries).
+fn switched_out(cpu: &CpuLog, thread: ThreadId, end: Instant) -> Vec<(Instant, Instant)> {
     let (mut all, mut out) = (Vec::new(), None);
     for (now, record) in &cpu.records {
         let Record::Trace(TraceEvent::Switched { from, to, .. }) = record else {
@@ -80,6 +97,7 @@ fn switched_out(cpu: &CpuLog, thread: ThreadId) -> Vec<(Instant, Instant)> {
             _ => {}
         }
     }
+    all.extend(out.map(|out| (out, end)));
     all
 }
 

@@ -213,8 +213,12 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
 }
 
 impl Admitted {
-    /// Refuses a run of what is not admitted here, changes included, unless it is forced.
+    /// Refuses a run of what is not admitted here, changes included, unless it is forced. Graphs
+    /// are judged by the file alone.
     fn must_be(&self, forced: bool) -> Result<(), Error> {
+        if !forced && !self.file.admitted {
+            return Err(Error::Refused(Box::new(self.file.clone())));
+        }
         let refused = self.changes.iter().find(|t| t.when == When::Never);
         match (forced, self.machine.admitted, refused) {
             (true, ..) | (false, true, None) => Ok(()),
@@ -280,7 +284,7 @@ pub fn run(
     };
     let mut cpus = platform_inputs(system, planned, options, bodies, times)?;
     let record = options.record.as_ref();
-    let stream = record.map(|file| {
+    let mut stream = record.map(|file| {
         let mut head = log.clone();
         head.cpus.extend(cpus.iter().map(named));
         set_promises(&mut head, &of_file, Some(&of_machine));
@@ -302,6 +306,10 @@ pub fn run(
     }
     set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
+    // The preemptions of actors come from records that a stream has taken out of memory.
+    if let Some(Ok(stream)) = &mut stream {
+        stream.give_back(&mut log);
+    }
     tell_graphs((system, threads), &options.applications, &mut log);
     log.header.lost.extend(ended_early(system, &mut programs));
     match stream {

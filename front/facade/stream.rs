@@ -28,6 +28,7 @@ pub(crate) struct Stream {
     file: Arc<File>,
     over: Arc<AtomicBool>,
     writer: Option<JoinHandle<io::Result<Writer>>>,
+    written: Option<io::Result<Writer>>,
 }
 
 type Writer = text::Writer<Arc<File>>;
@@ -54,17 +55,37 @@ impl Stream {
             file: Arc::clone(file),
             over,
             writer: Some(writer),
+            written: None,
         })
+    }
+
+    /// Ends the thread, and gives the records of the finished recorders back to `log`.
+    pub(crate) fn give_back(&mut self, log: &mut Log) {
+        self.join();
+        let read = read_back(&self.file).map_or_else(|_| Vec::new(), |read| read.cpus);
+        for (cpu, read) in log.cpus.iter_mut().zip(read) {
+            cpu.records = read.records;
+        }
+        // The end of the log comes behind them.
+        let mut file = &*self.file;
+        if let (Err(error), Some(Ok(_))) = (file.seek(io::SeekFrom::End(0)), &self.written) {
+            self.written = Some(Err(error));
+        }
+    }
+
+    fn join(&mut self) {
+        let ended = || io::Error::other("the thread that writes it ended");
+        if let Some(writer) = self.end() {
+            self.written = Some(writer.join().unwrap_or_else(|_| Err(ended())));
+        }
     }
 
     /// Writes the end of `log`, whose recorders are finished, and reads its records back.
     /// The log says from when on something could not be written, and why.
     pub(crate) fn finish(mut self, log: &mut Log) {
-        let ended = || io::Error::other("the thread that writes it ended");
-        let writer = match self.end().map(JoinHandle::join) {
-            Some(Ok(writer)) => writer,
-            Some(Err(_)) | None => Err(ended()),
-        };
+        self.join();
+        let ended = || Err(io::Error::other("the thread that writes it ended"));
+        let writer = self.written.take().unwrap_or_else(ended);
         conclude(&self.file, writer, log);
     }
 

@@ -175,3 +175,53 @@ fn a_task_scheduler_that_never_returns_is_named_and_costs_its_own_slots_alone() 
     beside_is_done(&log);
     is_replayed("numbers", &log);
 }
+
+#[test]
+fn a_graph_that_its_file_refuses_is_not_run() {
+    let _alone = crate::alone();
+    let refused =
+        format!("{FRAME}\n[require]\nthroughput = [{{ graph = \"numbers\", every = \"1us\" }}]");
+    let system = punctual_spec::parse(&refused, "numbers.toml")
+        .unwrap()
+        .system;
+    let options = LiveOptions {
+        duration: Some(Span::from_ms(10)),
+        ..LiveOptions::default()
+    };
+    let answer = run(&system, &options, &mut Workloads::new(), &mut |_| true);
+    assert!(
+        matches!(answer, Err(punctual::Error::Refused(_))),
+        "{answer:?}"
+    );
+}
+
+/// Its own function does not look at the clock of the run, so the records tell its preemptions.
+fn spin(_: &mut Firing<'_>) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_micros(400) {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn preemptions_are_told_when_the_records_go_to_a_file() {
+    let _alone = crate::alone();
+    let system = punctual_spec::parse(FRAME, "numbers.toml").unwrap().system;
+    let mut application = Application::new(&system.graphs[0]).unwrap();
+    application.actor("count", spin).unwrap();
+    application.actor("check", spin).unwrap();
+    let applications = Applications::default();
+    applications.bring(application);
+    let options = LiveOptions {
+        duration: Some(Span::from_ms(300)),
+        force: true,
+        applications,
+        record: Some(Arc::new(tempfile::tempfile().unwrap())),
+        ..LiveOptions::default()
+    };
+    let log = run(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let moves = log.cpus.iter().flat_map(|cpu| &cpu.moves);
+    let preempted = moves.filter(|moved| moved.preempted).count();
+    assert!(preempted > 10, "{preempted}");
+    is_replayed("numbers", &log);
+}

@@ -12,9 +12,10 @@ use punctual::{
 };
 use punctual_generate::{Dice, Random, draw_graph};
 use punctual_model::{
-    ActorId, Graph, Ns, Order, OrderRule, Preempted, Scheduler, SchedulerId, Supply, Tile, When,
+    ActorId, Graph, Instant, Ns, Order, OrderRule, Preempted, Scheduler, SchedulerId, Supply, Tile,
+    When,
 };
-use punctual_trace::Log;
+use punctual_trace::{Log, RunVerdict};
 
 use crate::composability::{NEIGHBOURS, policy, scheduler, with_neighbour};
 
@@ -302,4 +303,32 @@ fn an_output_that_depends_on_data_loses_no_token() {
         let broken = punctual::rules::check(&log);
         assert!(broken.is_empty(), "seed {seed}: {broken:?}");
     }
+}
+
+/// A tile may have no room for all its transitions: the figures end there, and nothing is late.
+#[test]
+fn a_graph_without_room_for_its_transitions_is_judged_up_to_there() {
+    let mut system = application(7, Mode::OwnTime);
+    let period = punctual::admit(&system).unwrap().graphs[0].period.unwrap();
+    system.graphs[0].every = Some(Span::from_ns(period.rounded_up()));
+    let options = SimOptions {
+        duration: Some(RUN),
+        ..SimOptions::default()
+    };
+    let whole = punctual::simulate(&system, &options, &mut Workloads::new(), &mut |_| true);
+    let whole = whole.unwrap();
+    let verdict = |log: &Log| RunReport::new(log).graphs[0].verdict;
+    assert_eq!(verdict(&whole), RunVerdict::Met);
+    let from = Instant::from_ticks(RUN.as_ns() / 4);
+    let mut cut = whole.clone();
+    for cpu in &mut cut.cpus {
+        cpu.moves.retain(|moved| moved.at < from);
+    }
+    assert_eq!(verdict(&cut), RunVerdict::Missed, "as if it had stopped");
+    cut.graphs[0].lost_from = Some(from);
+    assert_eq!(verdict(&cut), RunVerdict::Met);
+    let mut text = Vec::new();
+    punctual_trace::text::write(&cut, &mut text).unwrap();
+    let again = punctual_trace::text::read(&mut text.as_slice()).unwrap();
+    assert_eq!(again.graphs, cut.graphs);
 }

@@ -1,7 +1,7 @@
 //! The graphs of a log, with their promises.
 
 use punctual_dataflow::Fraction;
-use punctual_model::{Graph, Ns, Span};
+use punctual_model::{Graph, Instant, Ns, Span};
 
 pub use punctual_firing::{Moved, State};
 
@@ -12,6 +12,8 @@ pub struct GraphInfo {
     pub graph: Graph,
     /// From its verdict.
     pub bound: Option<GraphBound>,
+    /// No room for transitions: the log has none of this graph from then on.
+    pub lost_from: Option<Instant>,
 }
 
 /// The promises of a graph's verdict.
@@ -35,6 +37,10 @@ impl GraphInfo {
         for actor in &mut graph.actors {
             actor.work = None;
         }
-        GraphInfo { graph, bound: None }
+        GraphInfo {
+            graph,
+            bound: None,
+            lost_from: None,
+        }
     }
 }

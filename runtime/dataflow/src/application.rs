@@ -89,17 +89,25 @@ impl Application {
     /// An application whose actors have no functions yet, and whose first tokens are zeros.
     ///
     /// # Errors
-    /// [`GraphError::Rates`].
+    /// [`GraphError::Rates`]; [`GraphError::Fifo`] where there is no memory for first tokens.
     pub fn new(graph: &Graph) -> Result<Application, GraphError> {
         let Ok(Rates::Consistent(firings)) = firings_per_iteration(graph) else {
             return Err(GraphError::Rates(graph.name.clone()));
         };
-        let bytes = |fifo: &Fifo| vec![0; fifo.initial as usize * fifo.token_size as usize];
+        let zeros = |fifo: &Fifo| {
+            let mut bytes = Vec::new();
+            let count = (fifo.initial as usize).saturating_mul(fifo.token_size as usize);
+            let room = bytes.try_reserve_exact(count).map_err(FifoError::Memory);
+            room.map_err(|error| GraphError::Fifo(fifo.name.clone(), error))?;
+            bytes.resize(count, 0);
+            Ok(bytes)
+        };
+        let initial: Result<_, GraphError> = graph.fifos.iter().map(zeros).collect();
         Ok(Application {
             graph: graph.clone(),
             firings,
             duties: graph.actors.iter().map(|_| None).collect(),
-            initial: graph.fifos.iter().map(bytes).collect(),
+            initial: initial?,
             schedulers: Vec::new(),
             transitions: TRANSITIONS,
         })

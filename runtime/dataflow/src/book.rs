@@ -256,6 +256,11 @@ impl TileBook {
         Some(format!("{who} has not returned for {} ms", ns / 1_000_000))
     }
 
+    /// The end of the last firing or look, after which the active function was called.
+    pub fn since(&self) -> Instant {
+        Instant::from_ticks(relaxed(&self.since))
+    }
+
     fn who(&self, activity: u32) -> Option<String> {
         match activity {
             activity::IDLE => None,
@@ -396,6 +401,12 @@ impl Observer for Notes {
     fn moved(&mut self, place: usize, firing: u64, state: State, _preempted: bool) {
         let is_kept = self.kept < self.book.transitions.words.len();
         if !is_kept && !matches!(state, State::Claim | State::Idle) {
+            // Tokens that it hands on from here on are not in the log.
+            if relaxed(&self.book.transitions.lost_from) == 0 {
+                let now = self.meter.read().now.ticks().max(1);
+                let lost_from = &self.book.transitions.lost_from;
+                lost_from.store(now, Ordering::Relaxed);
+            }
             return;
         }
         let now = match state {

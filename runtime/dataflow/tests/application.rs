@@ -224,3 +224,16 @@ fn names_and_tiles_that_are_not_there_are_refused() {
     let error = Application::new(&contradicting).expect_err("rates contradict");
     assert_eq!(error, GraphError::Rates("numbers".into()));
 }
+
+#[test]
+fn first_tokens_without_memory_are_an_error() {
+    let mut graph = Graph::new("huge");
+    let tile = punctual_model::Tile::cpu(punctual_model::CpuId(0));
+    let actor = graph.actor("a", tile, Work::from_ns(1));
+    let fifo = graph.fifo("state", actor, actor);
+    (fifo.initial, fifo.token_size) = (u32::MAX, u32::MAX);
+    assert!(matches!(
+        Application::new(&graph),
+        Err(GraphError::Fifo(..))
+    ));
+}

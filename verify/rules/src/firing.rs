@@ -2,7 +2,7 @@
 //!
 //! Everything is derived again from the graph of the log and from the transitions: nothing of the
 //! engine is used. A tile sees what another one hands on while that one releases it, so tokens of
-//! another CPU count from the beginning of the release on.
+//! another tile count from the beginning of the release on.
 
 use punctual_model::{ActorId, Fifo, Graph, GraphId, Instant, OrderRule};
 use punctual_trace::{Log, Moved, State};
@@ -15,8 +15,6 @@ struct Actor {
     state: State,
     preempted: bool,
     firings: u64,
-    /// The CPU on which it was seen.
-    cpu: usize,
     /// The beginnings of its releases, of the whole run.
     releases: Vec<Instant>,
 }
@@ -62,12 +60,11 @@ type Found = Vec<(Rule, String)>;
 impl<'a> Judge<'a> {
     fn new(log: &Log, id: GraphId, graph: &'a Graph) -> Judge<'a> {
         let mut actors = vec![Actor::default(); graph.actors.len()];
-        for (cpu, of_cpu) in log.cpus.iter().enumerate() {
+        for of_cpu in &log.cpus {
             for moved in of_cpu.moves.iter().filter(|moved| moved.graph == id) {
                 let Some(actor) = actors.get_mut(moved.actor.index()) else {
                     continue;
                 };
-                actor.cpu = cpu;
                 // It may be preempted in a release, and go on with it.
                 let goes_on = actor.state == State::Release;
                 actor.state = moved.state;
@@ -121,7 +118,13 @@ impl<'a> Judge<'a> {
             found.push((Rule::ActorStates, detail));
         }
         if next && moved.state == State::Claim {
-            self.begins(cpu, moved, &mut found);
+            self.begins(moved, &mut found);
+        }
+        // A tile looks after the instant of its decision, and before its function begins.
+        if next && moved.state == State::Compute {
+            for fifo in &self.graph.fifos {
+                self.has_tokens(moved, fifo, &mut found);
+            }
         }
         let actor = &mut self.actors[id.index()];
         (actor.state, actor.preempted) = (moved.state, moved.preempted);
@@ -129,9 +132,8 @@ impl<'a> Judge<'a> {
         found
     }
 
-    /// A firing begins: nobody else computes on its tile, its tokens and its space are there, and
-    /// it has its turn.
-    fn begins(&mut self, cpu: usize, moved: &Moved, found: &mut Found) {
+    /// A firing begins: nobody else computes on its tile, and it has its turn.
+    fn begins(&mut self, moved: &Moved, found: &mut Found) {
         let id = moved.actor;
         let tile = self.graph.actors[id.index()].tile;
         let name = |id: ActorId| &self.graph.actors[id.index()].name;
@@ -142,9 +144,6 @@ impl<'a> Judge<'a> {
                 let detail = format!("{} begins while {} fires", name(id), name(other));
                 found.push((Rule::ActorStates, detail));
             }
-        }
-        for fifo in &self.graph.fifos {
-            self.has_tokens(cpu, moved, fifo, found);
         }
         for (order, begun) in self.graph.orders.iter().zip(&mut self.begun) {
             if let (true, OrderRule::Static(firings)) = (order.tile == tile, &order.by)
@@ -162,12 +161,12 @@ impl<'a> Judge<'a> {
 
     /// The firing rule of one FIFO at the beginning of a firing, and its tokens between none and
     /// its capacity.
-    fn has_tokens(&self, cpu: usize, moved: &Moved, fifo: &Fifo, found: &mut Found) {
+    fn has_tokens(&self, moved: &Moved, fifo: &Fifo, found: &mut Found) {
         let (reads, writes) = (fifo.to == moved.actor, fifo.from == moved.actor);
         if !reads && !writes {
             return;
         }
-        let seen = |id: ActorId| self.firings_seen(cpu, id, moved);
+        let seen = |id: ActorId| self.firings_seen(id, moved);
         let total = |id: ActorId, rates: &[u32], firings| total(self.graph, id, rates, firings);
         let initial = u128::from(fifo.initial);
         let given = initial + total(fifo.from, &fifo.produce, seen(fifo.from));
@@ -202,10 +201,11 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Firings of an actor whose tokens are seen on a CPU at a transition.
-    fn firings_seen(&self, cpu: usize, id: ActorId, moved: &Moved) -> u64 {
+    /// Firings of an actor whose tokens are seen on the tile of a transition.
+    fn firings_seen(&self, id: ActorId, moved: &Moved) -> u64 {
         let actor = &self.actors[id.index()];
-        match actor.cpu == cpu {
+        let tile = |id: ActorId| self.graph.actors[id.index()].tile;
+        match tile(id) == tile(moved.actor) {
             // Its transitions until now have been gone through. In `Reset` it has handed on.
             true => actor.firings + u64::from(actor.state == State::Reset),
             false => actor.releases.partition_point(|at| *at <= moved.at) as u64,

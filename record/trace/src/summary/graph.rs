@@ -108,10 +108,13 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
         }
     }
     let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from).min();
-    let until = log.ns(lost.unwrap_or(log.header.end).ticks());
+    let end = lost.unwrap_or(log.header.end);
     let all = log.graphs.iter().zip(&seen);
-    all.map(|(info, seen)| report(log, info, seen, until))
-        .collect()
+    all.map(|(info, seen)| {
+        let until = info.lost_from.unwrap_or(end).min(end);
+        report(log, info, seen, log.ns(until.ticks()))
+    })
+    .collect()
 }
 
 fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport {

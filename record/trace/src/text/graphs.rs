@@ -114,7 +114,11 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         let (every, within) = (fields.maybe()?, fields.maybe()?);
         let mut graph = Graph::new(unescape(fields.0)?);
         (graph.every, graph.within) = (every.map(Span::from_ns), within.map(Span::from_ns));
-        graphs.push(GraphInfo { graph, bound: None });
+        graphs.push(GraphInfo {
+            graph,
+            bound: None,
+            lost_from: None,
+        });
         return Ok(true);
     }
     if !matches!(key, "graph-bound" | "actor" | "varies" | "fifo" | "order") {

@@ -273,6 +273,13 @@ impl Reader {
                 self.seen.push("mode");
             }
             "lost" => h.lost.push(unescape(rest)?),
+            "moves-lost" => {
+                let (graph, from) = rest.split_once(' ').ok_or("two numbers are needed")?;
+                let graph = usize::try_from(number(graph)?).ok();
+                let graph = graph.and_then(|graph| self.graphs.get_mut(graph));
+                let from = Instant::from_ticks(number(from)?);
+                graph.ok_or("there is no such graph")?.lost_from = Some(from);
+            }
             "stopped" => h.stopped = Some(unescape(rest)?),
             "fault" => h.faults.push(unescape(rest)?),
             "oracle" => {

@@ -212,6 +212,11 @@ fn tail(log: &Log, text: &mut String) {
     for lost in &h.lost {
         line(text, "lost", lost);
     }
+    for (at, graph) in log.graphs.iter().enumerate() {
+        if let Some(from) = graph.lost_from {
+            let _ = writeln!(text, "moves-lost {at} {}", from.ticks());
+        }
+    }
     if let Some(stopped) = &h.stopped {
         line(text, "stopped", stopped);
     }

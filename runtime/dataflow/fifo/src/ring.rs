@@ -301,7 +301,8 @@ impl Writer {
     }
 
     /// Copies tokens from a buffer into the FIFO, all or none; `false`: there is no space yet, or
-    /// there never is so much, or the buffer has no whole number of tokens. O(bytes).
+    /// there never is so much, or the buffer has no whole number of tokens. Gives up a claim.
+    /// O(bytes).
     #[inline]
     pub fn write(&mut self, from: &[u8], engine: &mut CopyEngine) -> bool {
         let Some(tokens) = self.shared.tokens_in(from.len()) else {
@@ -310,6 +311,8 @@ impl Writer {
         if self.seen() < tokens && self.space() < tokens {
             return false;
         }
+        // A claim would now name places of the reader.
+        self.claimed = 0;
         // SAFETY: the writer's places, as in `claimed`.
         unsafe { self.shared.copy_in(self.place, tokens, from, engine) };
         self.hand_on(tokens);
@@ -424,7 +427,7 @@ impl Reader {
     }
 
     /// Moves tokens into a buffer, as many as it takes, or none; `false`: they are not there yet,
-    /// or never are, or the buffer takes no whole number of tokens. O(bytes).
+    /// or never are, or the buffer takes no whole number of tokens. Gives up a claim. O(bytes).
     #[inline]
     pub fn read(&mut self, into: &mut [u8], engine: &mut CopyEngine) -> bool {
         let Some(tokens) = self.shared.tokens_in(into.len()) else {
@@ -433,6 +436,8 @@ impl Reader {
         if self.seen() < tokens && self.tokens() < tokens {
             return false;
         }
+        // A claim would now name places of the writer.
+        self.claimed = 0;
         // SAFETY: the reader's tokens, as in `claimed`.
         unsafe { self.shared.copy_out(self.place, tokens, into, engine) };
         self.give_back(tokens);

@@ -211,3 +211,16 @@ fn shapes_that_mean_nothing_are_refused_and_tokens_without_bytes_are_counted() {
     reader.release(1);
     assert_eq!((reader.tokens(), writer.space()), (1, 1));
 }
+
+#[test]
+fn a_write_or_a_read_gives_up_the_claim_before_it() {
+    let mut engine = CopyEngine::default();
+    let (mut writer, mut reader) = fifo(Shape::new(4, 1)).expect("small");
+    assert!(writer.claim(4));
+    assert!(writer.write(b"abcd", &mut engine));
+    assert!(writer.claimed().is_empty(), "they are the reader's");
+    assert_eq!(writer.space(), 0);
+    assert!(reader.claim(4, &mut engine));
+    assert!(reader.read(&mut [0; 4], &mut engine));
+    assert!(reader.claimed().is_empty(), "they are the writer's");
+}
