@@ -45,6 +45,11 @@ pub(crate) fn execute(args: &Args) -> Ended {
                 Failure::input(format!("there is no graph `{name}`")).with_help(names())
             })?,
     };
+    if let Some(actor) = found.varying() {
+        let name = &found.actors[actor.index()].name;
+        let what = format!("actor `{name}` varies with its data, and SDF3 knows no such rates");
+        return Err(Failure::input(what).with_help("remove `varies` to export its longest output"));
+    }
     output::print(punctual_spec::write_sdf3(found).trim_end())?;
     Ok(Ending::Good)
 }

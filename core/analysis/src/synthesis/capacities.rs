@@ -21,6 +21,11 @@ pub(super) fn shrink(system: &System) -> Result<Suggestion, NoSuggestion> {
     let mut changed = system.clone();
     let (mut changes, mut grounds) = (Vec::new(), Vec::new());
     for (index, graph) in system.graphs.iter().enumerate() {
+        if let Some(actor) = graph.varying() {
+            let (name, graph) = (&graph.actors[actor.index()].name, &graph.name);
+            let reason = format!("the rates of graph `{graph}` depend on the data of `{name}`");
+            return Err(NoSuggestion::Reason(reason));
+        }
         let Some(front) = graph::front(system, graph)? else {
             let reason = format!("graph `{}` stops whatever its capacities are", graph.name);
             return Err(NoSuggestion::Reason(reason));

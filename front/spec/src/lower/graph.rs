@@ -258,6 +258,8 @@ impl Reader<'_> {
         };
         let when = match record.word("when") {
             Some("between-slots") => When::BetweenSlots(preempted),
+            // Its mistake has been reported.
+            None if record.get("when").is_some() => return None,
             _ if record.get("preempted").is_some() => {
                 let message = "`preempted` where the application decides in own time";
                 report.add(&node.range, message, || {

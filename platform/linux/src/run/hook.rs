@@ -4,8 +4,9 @@
 //! may be held by a light thread that was preempted. That one goes on as soon as another one waits
 //! for the lock. A thread with its gate closed cannot wait: in the use of a spinning mutex, or
 //! because its run is over. The policy of a child may never go on itself: its supply ends, or the
-//! core does not ask it again, and the lock would be held for good. So a hook is not called in
-//! either of them. The panic is said all the same, and unwinds.
+//! core does not ask it again, and the lock would be held for good. A thread with a contained panic
+//! goes on for ever in slots that may be few: its run may end in the middle of the hook. So a hook
+//! is not called in any of them. The panic is said all the same, and unwinds.
 
 use core::fmt::Write;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -36,7 +37,7 @@ pub(crate) fn install() {
 
 /// Whether nobody could wait for a lock that this thread takes, or it for theirs.
 pub(crate) fn must_not_lock(light: &Light) -> bool {
-    light.has_gate_closed() || light.recovery.get().is_some()
+    light.has_gate_closed() || light.recovery.get().is_some() || light.contains.get()
 }
 
 fn say(light: &Light, panic: &PanicHookInfo<'_>) {
