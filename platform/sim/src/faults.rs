@@ -32,7 +32,7 @@ pub struct Faults {
     pub funding: Option<Funding>,
     /// What every decision costs a scheduler that decides on its own supply.
     pub decision_cost: Work<Ns>,
-    /// Firings of graphs take any time up to their work, by the seed.
+    /// Firings of graphs take any time up to their work, at least one tick, by the seed.
     pub short_firings: bool,
     /// Schedulers that decide on their own supply, and tiles whose graphs do: what is wrong with
     /// them.

@@ -242,7 +242,11 @@ impl GraphBody {
         let work = works.get(phase).or(works.first()).copied();
         let work = work.unwrap_or(Work::ZERO);
         match &mut self.shorter {
-            Some(random) => random.span(work.as_span()).as_work(),
+            // None is over at the instant at which it begins: its order among others stays known.
+            Some(random) => random
+                .span(work.as_span())
+                .as_work()
+                .max(Work::from_ticks(1)),
             None => work,
         }
     }

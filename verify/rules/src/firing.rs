@@ -5,7 +5,7 @@
 //! another tile count from the beginning of the release on.
 
 use punctual_model::{ActorId, Fifo, Graph, GraphId, Instant, OrderRule};
-use punctual_trace::{Log, Moved, State};
+use punctual_trace::{Log, Mode, Moved, State};
 
 use crate::{MAX_LISTED, Rule, Violation};
 
@@ -25,6 +25,9 @@ struct Judge<'a> {
     actors: Vec<Actor>,
     /// Of each static order: how many of its firings have begun.
     begun: Vec<usize>,
+    /// The transition behind a tile's look at its FIFOs. Virtual time looks at the instant of the
+    /// claim; a live tile reads its clock before it looks, and has looked when it computes.
+    has_looked: State,
 }
 
 /// Holds the transitions of all graphs against the rules. O(transitions · (FIFOs + log of them)).
@@ -80,6 +83,10 @@ impl<'a> Judge<'a> {
             graph,
             actors,
             begun: vec![0; graph.orders.len()],
+            has_looked: match log.header.mode {
+                Mode::Virtual => State::Claim,
+                Mode::RealTime | Mode::BestEffort => State::Compute,
+            },
         }
     }
 
@@ -120,8 +127,7 @@ impl<'a> Judge<'a> {
         if next && moved.state == State::Claim {
             self.begins(moved, &mut found);
         }
-        // A tile looks after the instant of its decision, and before its function begins.
-        if next && moved.state == State::Compute {
+        if next && moved.state == self.has_looked {
             for fifo in &self.graph.fifos {
                 self.has_tokens(moved, fifo, &mut found);
             }
