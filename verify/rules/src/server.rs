@@ -193,7 +193,8 @@ impl Supply {
         let left = self.left;
         let forgoes = parked && self.terms.kind == ServerKind::ConstantBandwidth;
         let falls = self.loses() || forgoes || left.saturating_sub(budget) <= self.was_borrowed;
-        let unknown = self.unknown && budget <= self.full();
+        // A lender that sleeps may have borrowed before, beside a new budget of its own.
+        let unknown = self.unknown && budget <= self.full().saturating_add(self.was_borrowed);
         let lawful = budget == left || unknown || (budget < left && falls);
         let spent = self.spent;
         self.state(budget);

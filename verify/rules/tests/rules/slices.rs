@@ -78,15 +78,20 @@ fn history() -> Log {
 
 /// What comes of these requests, each of which is lawful.
 fn history_of(asked: &[(u64, NodeId, Request)]) -> Log {
-    let system = system();
+    let asks = |&(at, by, request): &_| (at, Event::Manage { by, request });
+    events_of(system(), &asked.iter().map(asks).collect::<Vec<_>>())
+}
+
+/// What comes of these events, each of which is lawful.
+fn events_of(system: System, events: &[(u64, Event)]) -> Log {
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
     tables.cpus[0].capacity.nodes += 1;
     let mut shard = tables.cpus[0].build(AnyPolicy::new).expect("tables");
     let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
     let mut end = Instant::ZERO;
-    for &(at, by, request) in asked {
+    for &(at, event) in events {
         end = Instant::from_ticks(at);
-        let entry = RecordedEntry::at(end, Event::Manage { by, request });
+        let entry = RecordedEntry::at(end, event);
         let decision = shard.handle_entry(&entry.as_entry(), &mut recorder);
         assert_eq!(decision.refused, None);
     }
@@ -102,6 +107,38 @@ fn broken(change: impl Fn(&mut Record)) -> Rule {
     assert_ne!(all, before, "nothing was changed");
     log.cpus[0].records = Records::from_iter(all);
     check(&log).first().expect("noticed").rule
+}
+
+/// What sleeps gets a new budget when its deadline has passed, and has what it borrowed besides.
+#[test]
+fn a_sleeper_that_has_borrowed_lends_out_of_a_new_budget() {
+    let mut system = system();
+    system.schedulers[0].supply = Supply::Server(Server {
+        kind: ServerKind::ConstantBandwidth,
+        budget: Work::from_ns(400),
+        period: Span::from_ns(1_000),
+    });
+    let lend = |by, to, work| {
+        let (to, work) = (NodeId::new(to, 0), Work::from_ticks(work));
+        let by = NodeId::new(by, 0);
+        let request = Request::Lend { to, work };
+        Event::Manage { by, request }
+    };
+    let events = [
+        (0, Event::Tick),
+        (100, Event::Block { until: None }),
+        (110, Event::Block { until: None }),
+        (1_100, lend(2, 1, 190)),
+        (1_110, lend(1, 2, 150)),
+    ];
+    let log = events_of(system, &events);
+    let own_and_borrowed = Some(Work::from_ticks(250 + 190));
+    let states = |record: &Record| {
+        let stated = |event: &TraceEvent| matches!(event, TraceEvent::Unqueued { budget, .. } if *budget == own_and_borrowed);
+        matches!(record, Record::Trace(event) if stated(event))
+    };
+    assert!(log.cpus[0].records.iter().any(|(_, r)| states(&r)));
+    assert_eq!(check(&log), []);
 }
 
 #[test]
