@@ -126,6 +126,7 @@ fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved
             let preempted = |at, preempted| Moved {
                 at,
                 preempted,
+                call: None,
                 ..last
             };
             // An entry has the instant for which it was due: the thread may have gone on for a
@@ -151,6 +152,7 @@ mod tests {
             graph: GraphId(0),
             state,
             preempted,
+            call: None,
         }
     }
 

@@ -56,9 +56,11 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
             let mut refusal = Refusal::new(Subject::Graph(id), &graph.name, reason);
             verdict.fix = fix::smallest(system, id)?;
             refusal.advice = match &verdict.fix {
-                _ if graph.varying().is_some() => "remove what is required, or `varies`".into(),
                 Some(fix) => fix::words(fix),
-                None => fix::beyond_one(system, id, verdict.period.is_none())?,
+                None => match explain::unknown(graph) {
+                    Some((_, advice)) => advice.into(),
+                    None => fix::beyond_one(system, id, verdict.period.is_none())?,
+                },
             };
             refusals.push(refusal);
         }
@@ -150,10 +152,10 @@ fn verdict(system: &System, id: GraphId, graph: &Graph) -> Checked<(GraphVerdict
             let reason = explain::late(graph, &runs);
             Ok((row, reason))
         }
-        varies @ Outcome::Varies(_) => {
+        Outcome::Unknown => {
             row.exactness = Exactness::Exact;
             row.assumptions.clear();
-            row.explanation = explain::why_not(system, graph, &varies);
+            row.explanation = explain::why_not(system, graph, &Outcome::Unknown);
             let is_required = graph.every.is_some() || graph.within.is_some();
             let reason = is_required.then(|| row.explanation.clone());
             Ok((row, reason))

@@ -126,7 +126,7 @@ impl<S: TaskScheduler> Engine<S> {
         };
         let task = &mut self.tasks[place];
         match task.state {
-            State::Idle => self.decide(fifos, observer),
+            State::Idle | State::Run | State::Finished => self.decide(fifos, observer),
             State::Claim => {
                 task.enter(place, State::Compute, observer);
                 Activity::Compute(place)

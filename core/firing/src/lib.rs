@@ -38,8 +38,8 @@ mod state;
 
 pub use engine::{Activity, Engine};
 pub use fifos::{Fifos, Held};
-pub use plain::{Plain, PlainState, Wait};
+pub use plain::Plain;
 pub use punctual_model::{Preempted, When};
 pub use rule::{Port, Rule};
 pub use scheduler::{Declared, RoundRobin, StaticOrder, TaskScheduler, Tasks, Tdm};
-pub use state::{Moved, Observer, State};
+pub use state::{Call, Moved, Observer, State};

@@ -2,8 +2,8 @@
 
 use punctual_dataflow::{Rates, Timed, Tokens, firings_per_iteration};
 use punctual_firing::{
-    Activity, Engine, Fifos, Held, Observer, Plain, PlainState, Preempted, RoundRobin, State,
-    StaticOrder, TaskScheduler, Tasks, Tdm, Wait, When,
+    Activity, Call, Engine, Fifos, Held, Observer, Plain, Preempted, RoundRobin, State,
+    StaticOrder, TaskScheduler, Tasks, Tdm, When,
 };
 use punctual_generate::{Random, draw_graph};
 use punctual_model::{CpuId, Graph, Tile, Work};
@@ -283,30 +283,141 @@ fn engines_on_many_tiles_do_what_the_theory_of_graphs_says() {
     assert!(firings > 20_000, "{firings}");
 }
 
+/// Rounds and calls as they were told.
+#[derive(Default)]
+struct Calls(Vec<String>);
+
+impl Observer for Calls {
+    fn moved(&mut self, task: usize, rounds: u64, state: State, preempted: bool) {
+        let state = state.name(preempted);
+        self.0.push(format!("{task} {rounds} {state}"));
+    }
+
+    fn called(&mut self, task: usize, rounds: u64, call: Call, goes_on: bool) {
+        let call = call.name(goes_on);
+        self.0.push(format!("{task} {rounds} {call}"));
+    }
+
+    fn refused(&mut self, answer: usize) {
+        self.0.push(format!("{answer} refused"));
+    }
+}
+
 #[test]
 fn tasks_that_wait_for_each_other_let_a_third_go_on() {
     let mut graph = pipeline();
     let back = (graph.fifos[0].to, graph.fifos[0].from);
     graph.fifo("back", back.0, back.1);
     let mut held = Held::at_first(&graph);
+    let told = &mut Calls::default();
     let mut engine = Plain::new(3, RoundRobin);
-    assert_eq!(engine.next(&held), Some(0));
-    engine.blocks(Wait::Tokens(1, 1));
-    assert_eq!(engine.next(&held), Some(1));
-    engine.preempted();
-    assert_eq!(engine.state(1), Some(PlainState::PreemptRun));
-    assert_eq!(engine.resumed(), Some(1));
-    engine.blocks(Wait::Tokens(0, 1));
-    assert_eq!(engine.next(&held), Some(2));
-    assert_eq!(engine.state(0), Some(PlainState::Run));
-    engine.ends();
-    assert_eq!(engine.next(&held), None);
+    let back = u32::try_from(graph.fifos.len()).expect("few") - 1;
+    let (forth, back) = (Call::Read(0, 1), Call::Read(back, 1));
+    assert_eq!(engine.next(&held, told), Some(0));
+    assert!(!engine.call(back, &held, told));
+    assert_eq!(engine.next(&held, told), Some(1));
+    engine.preempted(told);
+    assert_eq!(engine.state(1), Some((State::Run, true)));
+    assert_eq!(engine.resumed(told), Some(1));
+    assert!(!engine.call(forth, &held, told));
+    assert_eq!(engine.next(&held, told), Some(2));
+    assert_eq!(engine.state(0), Some((State::Run, false)));
+    engine.goes_on(told);
+    engine.ends(told);
+    assert_eq!(
+        engine.next(&held, told),
+        None,
+        "the two wait for each other"
+    );
+    assert_eq!(
+        (engine.waits(0), engine.waits(1)),
+        (Some(back), Some(forth))
+    );
     held.produce(0, 1);
-    assert_eq!(engine.next(&held), Some(1));
-    engine.ends();
+    assert_eq!(engine.next(&held, told), Some(1));
+    assert!(engine.call(forth, &held, told));
+    forth.take(&mut held);
+    assert_eq!(held.tokens(0), 0);
+    engine.ends(told);
     assert!(!engine.is_finished());
-    held.produce(1, 1);
-    assert_eq!(engine.next(&held), Some(0));
-    engine.ends();
+    back_to(&mut held, back);
+    assert_eq!(engine.next(&held, told), Some(0));
+    assert!(engine.call(back, &held, told));
+    engine.ends(told);
     assert!(engine.is_finished());
+    let expected = [
+        "0 0 RUN",
+        "0 0 lacks-tokens",
+        "1 0 RUN",
+        "1 0 PREEMPT_RUN",
+        "1 0 RUN",
+        "1 0 lacks-tokens",
+        "2 0 RUN",
+        "2 1 RUN",
+        "2 2 FINISHED",
+        "1 0 reads",
+        "1 1 FINISHED",
+        "0 0 reads",
+        "0 1 FINISHED",
+    ];
+    assert_eq!(told.0, expected);
+}
+
+/// One token into the FIFO that this call reads.
+fn back_to(held: &mut Held, call: Call) {
+    if let Call::Read(fifo, count) = call {
+        held.produce(fifo as usize, count);
+    }
+}
+
+/// A scheduler of tasks that run to completion is no more believed than another.
+#[test]
+fn a_task_that_waits_or_has_ended_is_not_chosen() {
+    struct Always(usize);
+    impl TaskScheduler for Always {
+        fn next(&mut self, _: &dyn Tasks) -> Option<usize> {
+            Some(self.0)
+        }
+    }
+    let graph = pipeline();
+    let held = Held::at_first(&graph);
+    let told = &mut Calls::default();
+    let mut engine = Plain::new(3, Always(1));
+    assert_eq!(engine.next(&held, told), Some(1));
+    assert!(!engine.call(Call::Read(0, 1), &held, told));
+    assert_eq!(engine.next(&held, told), None);
+    let mut engine = Plain::new(1, Always(0));
+    assert_eq!(engine.next(&held, told), Some(0));
+    engine.ends(told);
+    assert_eq!(engine.next(&held, told), None);
+    let mut engine = Plain::new(1, Always(7));
+    assert_eq!(engine.next(&held, told), None);
+    let refused: Vec<&str> = told
+        .0
+        .iter()
+        .filter_map(|line| line.strip_suffix(" refused"))
+        .collect();
+    assert_eq!(refused, ["1", "0", "7"]);
+}
+
+/// One that is chosen although its call has no end yet calls again, and tells its reason once.
+#[test]
+fn a_call_that_is_looked_at_again_is_told_once() {
+    let graph = pipeline();
+    let mut held = Held::at_first(&graph);
+    let told = &mut Calls::default();
+    let mut engine = Plain::new(2, RoundRobin);
+    assert_eq!(engine.next(&held, told), Some(0));
+    let call = Call::Read(0, 2);
+    assert!(!engine.call(call, &held, told));
+    held.produce(0, 2);
+    assert_eq!(engine.next(&held, told), Some(1));
+    assert!(engine.call(Call::Read(0, 1), &held, told));
+    held.consume(0, 1);
+    assert!(!engine.call(Call::Read(0, 2), &held, told));
+    assert_eq!(engine.next(&held, told), None);
+    assert_eq!(
+        told.0.iter().filter(|line| line.contains("lacks")).count(),
+        2
+    );
 }

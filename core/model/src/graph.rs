@@ -6,7 +6,7 @@
 //!
 //! A firing claims its space at its start and gives back what it consumed at its end (CompOSe
 //! §3.1, §4.2). Where rates depend on data ([`Actor::varies`]), the graph executes, and nothing is
-//! promised of it.
+//! promised of it. So does an application that is not real-time ([`Graph::plain`]).
 
 use alloc::string::String;
 use alloc::vec;
@@ -35,6 +35,10 @@ use crate::time::{Ns, Span, Work};
 pub struct Graph {
     /// Unique among the graphs of a system.
     pub name: String,
+    /// It is not real-time: its actors are tasks that run to completion, and nothing is promised of
+    /// them. Each does its rounds ([`Actor::times`]): it reads its inputs one after the other, and
+    /// waits for them; it works; it writes its outputs in the same way (CompOSe §4.2.3).
+    pub plain: bool,
     /// In the order of the file.
     pub actors: Vec<Actor>,
     /// In the order of the file.
@@ -62,6 +66,8 @@ pub struct Actor {
     /// Its output depends on its data: into each FIFO to another actor a firing hands on at most
     /// the tokens of its rate. No analysis knows such a graph. An actor that varies has one phase.
     pub varies: bool,
+    /// Its rounds, where its graph is not real-time; then it has finished.
+    pub times: Option<u32>,
 }
 
 /// The processor time of actors: a whole CPU, or the slots of a scheduler on it.
@@ -215,6 +221,7 @@ impl Graph {
             wcet: vec![wcet],
             work: None,
             varies: false,
+            times: None,
         });
         id
     }
@@ -265,6 +272,12 @@ impl Graph {
     pub fn varying(&self) -> Option<ActorId> {
         let mut actors = (0..).map(ActorId).zip(&self.actors);
         actors.find(|(_, actor)| actor.varies).map(|(id, _)| id)
+    }
+
+    /// Whether an analysis knows such a graph. None does where it is not real-time, or where rates
+    /// depend on data: it executes, and nothing is promised of it. O(actors).
+    pub fn is_analysed(&self) -> bool {
+        !self.plain && self.varying().is_none()
     }
 
     /// The actor with this name.

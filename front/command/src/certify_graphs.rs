@@ -51,6 +51,12 @@ pub(crate) fn plain(system: &System) -> Result<Vec<plain::Graph>, String> {
 }
 
 fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
+    if !graph.is_analysed() {
+        let name = &graph.name;
+        return Err(format!(
+            "not certified: nothing is promised of graph `{name}`"
+        ));
+    }
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     tiles.dedup();

@@ -45,6 +45,13 @@ pub(crate) fn execute(args: &Args) -> Ended {
                 Failure::input(format!("there is no graph `{name}`")).with_help(names())
             })?,
     };
+    if found.plain {
+        let name = &found.name;
+        let what = format!("graph `{name}` is not real-time, and SDF3 knows no such graph");
+        return Err(
+            Failure::input(what).with_help("remove `real-time = false` to export its rates")
+        );
+    }
     if let Some(actor) = found.varying() {
         let name = &found.actors[actor.index()].name;
         let what = format!("actor `{name}` varies with its data, and SDF3 knows no such rates");

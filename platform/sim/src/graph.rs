@@ -8,12 +8,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_firing::{
-    Activity, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State, TaskScheduler, Tasks,
-    When,
+    Activity, Call, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State, TaskScheduler,
+    Tasks, When,
 };
 use punctual_model::{
-    Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, System, TaskId, Tile, Work,
-    WorkSource,
+    Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, TaskId, Tile, Work, WorkSource,
 };
 
 use crate::RATE;
@@ -58,7 +57,7 @@ impl Moves {
     }
 
     /// A task scheduler was wrong once more: its answer was refused, or it does not answer.
-    fn fault(&self, task: TaskId, refused: u64) {
+    pub(crate) fn fault(&self, task: TaskId, refused: u64) {
         let mut all = self.1.borrow_mut();
         match all.iter_mut().find(|fault| fault.task == task) {
             Some(fault) => fault.refused += refused,
@@ -80,32 +79,8 @@ impl Moves {
     }
 }
 
-/// The bodies of the graphs of a system that has a task for each of their threads
-/// ([`System::with_graph_threads`]). Their transitions go to `moves`. O(actors · FIFOs).
-pub fn graph_bodies(
-    system: &System,
-    threads: &[GraphThread],
-    (faults, seed): (&Faults, u64),
-    moves: &Moves,
-) -> Vec<(TaskId, Box<dyn Body>)> {
-    let mut bodies: Vec<(TaskId, Box<dyn Body>)> = Vec::new();
-    for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
-        let own: Vec<&GraphThread> = threads.iter().filter(|t| t.graph == id).collect();
-        let fifos = Rc::new(RefCell::new(Held::at_first(graph)));
-        for thread in &own {
-            let body = GraphBody {
-                fifos: Rc::clone(&fifos),
-                moves: moves.clone(),
-                ..GraphBody::new(graph, thread, &own, (faults, seed))
-            };
-            bodies.push((thread.task, Box::new(body)));
-        }
-    }
-    bodies
-}
-
 /// One graph on one tile.
-struct GraphBody {
+pub(crate) struct GraphBody {
     graph: GraphId,
     tile: Tile,
     engine: Engine<Asked>,
@@ -137,48 +112,29 @@ struct GraphBody {
 }
 
 impl GraphBody {
-    fn new(
-        graph: &Graph,
-        thread: &GraphThread,
-        own: &[&GraphThread],
-        (faults, seed): (&Faults, u64),
+    pub(crate) fn new(
+        (graph, thread, own): (&Graph, &GraphThread, &[&GraphThread]),
+        (faults, seed, moves): (&Faults, u64, &Moves),
+        fifos: Rc<RefCell<Held>>,
     ) -> GraphBody {
         let tile = thread.tile;
-        let at_fault = faults.children.iter();
-        let mut at_fault = at_fault.filter(|(child, _)| Some(*child) == tile.scheduler);
-        let misconduct = at_fault.next().map(|(_, misconduct)| *misconduct);
         let when = graph
             .order_on(tile)
             .map_or(When::OwnTime, |order| order.when);
-        let asked = Asked {
-            declared: Declared::of(graph, tile),
-            misconduct,
-            lies: 0,
-        };
+        let asked = Asked::of(graph, tile, faults);
+        let loops = asked.loops();
         let engine = Engine::new(graph, tile, when, asked);
         let places = 0..engine.actors();
         let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
         let work = |actor: &ActorId| works(&graph.actors[actor.index()]);
-        let elsewhere = |actor: ActorId| {
-            let there = graph.actors[actor.index()].tile;
-            let thread = own.iter().find(|thread| thread.tile == there);
-            thread.filter(|_| there != tile).map(|thread| thread.task)
-        };
-        let ends = graph.fifos.iter();
-        let ends: Vec<_> = ends
-            .map(|fifo| [fifo.to, fifo.from].map(elsewhere))
-            .collect();
-        // Not by the task's number, which depends on the neighbours.
-        let place = own.iter().position(|one| one.task == thread.task);
-        let place = place.map_or(0, |place| place as u64);
-        let place = (u64::from(thread.graph.0) << 16) + place;
-        let purpose = (1 << 32) + place;
+        let ends = ends(graph, tile, own);
+        let place = place(thread, own);
         let varying = actors.iter().enumerate();
         let varying =
             varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
         let mut body = GraphBody {
             task: thread.task,
-            loops: misconduct == Some(Misconduct::Loops),
+            loops,
             varying: varying.collect(),
             data: Random::new(seed, (1 << 33) + place),
             graph: thread.graph,
@@ -187,14 +143,14 @@ impl GraphBody {
             works: actors.iter().map(work).collect(),
             actors,
             engine,
-            fifos: Rc::new(RefCell::new(Held::at_first(graph))),
-            moves: Moves::default(),
+            fifos,
+            moves: moves.clone(),
             computes: None,
             decided: None,
             has_begun: false,
             peers: ends.iter().flatten().flatten().copied().collect(),
             ends,
-            shorter: faults.short_firings.then(|| Random::new(seed, purpose)),
+            shorter: faults.short_firings.then(|| shorter(seed, place)),
         };
         for place in 0..body.actors.len() {
             body.draw_rates(place);
@@ -242,11 +198,7 @@ impl GraphBody {
         let work = works.get(phase).or(works.first()).copied();
         let work = work.unwrap_or(Work::ZERO);
         match &mut self.shorter {
-            // None is over at the instant at which it begins: its order among others stays known.
-            Some(random) => random
-                .span(work.as_span())
-                .as_work()
-                .max(Work::from_ticks(1)),
+            Some(random) => shortened(random, work),
             None => work,
         }
     }
@@ -321,11 +273,60 @@ impl Body for GraphBody {
     }
 }
 
+/// By FIFO: the thread of another tile that reads it, and the one that writes it.
+pub(crate) fn ends(graph: &Graph, tile: Tile, own: &[&GraphThread]) -> Vec<[Option<TaskId>; 2]> {
+    let elsewhere = |actor: ActorId| {
+        let there = graph.actors[actor.index()].tile;
+        let thread = own.iter().find(|thread| thread.tile == there);
+        thread.filter(|_| there != tile).map(|thread| thread.task)
+    };
+    let fifos = graph.fifos.iter();
+    let ends = fifos.map(|fifo| [fifo.to, fifo.from].map(elsewhere));
+    ends.collect()
+}
+
+/// The number of a graph on a tile; not by its task's, which depends on the neighbours.
+pub(crate) fn place(thread: &GraphThread, own: &[&GraphThread]) -> u64 {
+    let place = own.iter().position(|one| one.task == thread.task);
+    let place = place.map_or(0, |place| place as u64);
+    (u64::from(thread.graph.0) << 16) + place
+}
+
+/// The chance that shortens firings.
+pub(crate) fn shorter(seed: u64, place: u64) -> Random {
+    Random::new(seed, (1 << 32) + place)
+}
+
+/// None is over at the instant at which it begins: its order among others stays known.
+pub(crate) fn shortened(random: &mut Random, work: Work) -> Work {
+    random
+        .span(work.as_span())
+        .as_work()
+        .max(Work::from_ticks(1))
+}
+
 /// The declared order of a tile, or what a wrong task scheduler says in its place.
-struct Asked {
+pub(crate) struct Asked {
     declared: Declared,
     misconduct: Option<Misconduct>,
     lies: usize,
+}
+
+impl Asked {
+    pub(crate) fn of(graph: &Graph, tile: Tile, faults: &Faults) -> Asked {
+        let at_fault = faults.children.iter();
+        let mut at_fault = at_fault.filter(|(child, _)| Some(*child) == tile.scheduler);
+        Asked {
+            declared: Declared::of(graph, tile),
+            misconduct: at_fault.next().map(|(_, misconduct)| *misconduct),
+            lies: 0,
+        }
+    }
+
+    /// It never answers.
+    pub(crate) fn loops(&self) -> bool {
+        self.misconduct == Some(Misconduct::Loops)
+    }
 }
 
 impl TaskScheduler for Asked {
@@ -349,10 +350,10 @@ impl TaskScheduler for Asked {
 }
 
 /// FIFOs that tell the other end what has come or gone.
-struct Seen<'a> {
-    held: &'a mut Held,
-    ends: &'a [[Option<TaskId>; 2]],
-    others: &'a mut Nudges,
+pub(crate) struct Seen<'a> {
+    pub(crate) held: &'a mut Held,
+    pub(crate) ends: &'a [[Option<TaskId>; 2]],
+    pub(crate) others: &'a mut Nudges,
 }
 
 impl Seen<'_> {
@@ -385,13 +386,13 @@ impl Fifos for Seen<'_> {
 }
 
 /// Writes the transitions down.
-struct Told<'a> {
-    at: Instant,
-    graph: GraphId,
-    cpu: usize,
-    actors: &'a [ActorId],
-    moves: &'a Moves,
-    task: TaskId,
+pub(crate) struct Told<'a> {
+    pub(crate) at: Instant,
+    pub(crate) graph: GraphId,
+    pub(crate) cpu: usize,
+    pub(crate) actors: &'a [ActorId],
+    pub(crate) moves: &'a Moves,
+    pub(crate) task: TaskId,
 }
 
 impl Observer for Told<'_> {
@@ -403,6 +404,20 @@ impl Observer for Told<'_> {
             graph: self.graph,
             state,
             preempted,
+            call: None,
+        };
+        self.moves.push(self.cpu, moved);
+    }
+
+    fn called(&mut self, place: usize, rounds: u64, call: Call, goes_on: bool) {
+        let moved = Moved {
+            at: self.at,
+            firing: rounds,
+            actor: self.actors[place],
+            graph: self.graph,
+            state: State::Run,
+            preempted: false,
+            call: Some((call, goes_on)),
         };
         self.moves.push(self.cpu, moved);
     }
@@ -424,7 +439,7 @@ fn varying_ports(graph: &Graph, actor: ActorId, rule: Option<&Rule>) -> Vec<(usi
 }
 
 /// The work of an actor's firings, by phase.
-fn works(actor: &Actor) -> Vec<Work> {
+pub(crate) fn works(actor: &Actor) -> Vec<Work> {
     match &actor.work {
         Some(WorkSource::Burn(work)) => vec![work.ticks_up(RATE)],
         _ => actor.wcet.iter().map(|work| work.ticks_up(RATE)).collect(),

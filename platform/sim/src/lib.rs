@@ -16,6 +16,8 @@ mod declared;
 mod doing;
 mod faults;
 mod graph;
+mod graph_bodies;
+mod graph_plain;
 mod groups;
 mod locks;
 mod random;
@@ -25,7 +27,8 @@ mod run;
 pub use body::{Act, Body, Nudges, Step};
 pub use declared::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
-pub use graph::{Moves, TileFault, graph_bodies};
+pub use graph::{Moves, TileFault};
+pub use graph_bodies::graph_bodies;
 pub use recorded::{Gap, RecordedThread, Recording};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome, SimError,

@@ -3,7 +3,7 @@
 use punctual_dataflow::Fraction;
 use punctual_model::{Graph, Instant, Ns, Span};
 
-pub use punctual_firing::{Moved, State};
+pub use punctual_firing::{Call, Moved, State};
 
 /// A graph that executes in the run.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -42,7 +42,7 @@ pub use behavior::{
 };
 pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
-pub use graphs::{GraphBound, GraphInfo, Moved, State};
+pub use graphs::{Call, GraphBound, GraphInfo, Moved, State};
 pub use log::{
     Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TakingThread, TaskInfo,
 };

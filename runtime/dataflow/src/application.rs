@@ -33,6 +33,8 @@ pub enum GraphError {
     BetweenSlots(String),
     /// The work of an actor is neither a function that a program brings nor time to burn.
     Work(String),
+    /// This graph is not real-time, and virtual time alone executes it.
+    NotRealTime(String),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
     Rates(String),
 }
@@ -59,6 +61,10 @@ impl fmt::Display for GraphError {
                     "the actor `{actor}` needs a program that brings its function"
                 )
             }
+            GraphError::NotRealTime(graph) => write!(
+                f,
+                "the graph `{graph}` is not real-time, which virtual time alone executes"
+            ),
             GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
         }
     }
@@ -89,8 +95,12 @@ impl Application {
     /// An application whose actors have no functions yet, and whose first tokens are zeros.
     ///
     /// # Errors
-    /// [`GraphError::Rates`]; [`GraphError::Fifo`] where there is no memory for first tokens.
+    /// [`GraphError::NotRealTime`]; [`GraphError::Rates`]; [`GraphError::Fifo`] where there is no
+    /// memory for first tokens.
     pub fn new(graph: &Graph) -> Result<Application, GraphError> {
+        if graph.plain {
+            return Err(GraphError::NotRealTime(graph.name.clone()));
+        }
         let Ok(Rates::Consistent(firings)) = firings_per_iteration(graph) else {
             return Err(GraphError::Rates(graph.name.clone()));
         };

@@ -226,6 +226,7 @@ impl TileBook {
             firing: what & ((1 << NUMBER_BITS) - 1),
             preempted: state & PREEMPTED != 0,
             state: *State::ALL.get(usize::try_from(state & !PREEMPTED).ok()?)?,
+            call: None,
         })
     }
 

@@ -19,8 +19,8 @@ use crate::error::{AnalysisError, Checked};
 
 /// The future of a graph.
 pub(super) enum Outcome {
-    /// Its rates depend on the data of this actor.
-    Varies(ActorId),
+    /// No analysis knows such a graph, and nothing is promised of it.
+    Unknown,
     /// Its rates contradict each other.
     Contradicts(Contradiction),
     /// A static order does not have this actor as often as an iteration.
@@ -103,8 +103,8 @@ fn check_places(graph: &Graph) -> Checked<()> {
 /// worst circle).
 pub(super) fn evaluate(system: &System, graph: &Graph) -> Checked<Outcome> {
     check_places(graph)?;
-    if let Some(actor) = graph.varying() {
-        return Ok(Outcome::Varies(actor));
+    if !graph.is_analysed() {
+        return Ok(Outcome::Unknown);
     }
     tile::check_machine(system, graph)?;
     let failed = |error: &DataflowError| named(&graph.name, error);

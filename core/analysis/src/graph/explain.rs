@@ -96,14 +96,32 @@ pub(super) fn late(graph: &Graph, runs: &Runs) -> Option<String> {
     })
 }
 
+/// Why no analysis knows a graph, and what to do where something is required of it.
+pub(super) fn unknown(graph: &Graph) -> Option<(String, &'static str)> {
+    let (why, advice) = match graph.varying() {
+        _ if graph.plain => (
+            "its tasks run to completion".into(),
+            "remove what is required, or `real-time = false`",
+        ),
+        Some(actor) => (
+            format!(
+                "its rates depend on the data of `{}`",
+                actor_name(graph, actor.index())
+            ),
+            "remove what is required, or `varies`",
+        ),
+        None => return None,
+    };
+    let why: String = why;
+    let why = format!("{why}: it executes, and nothing is promised of it");
+    Some((why, advice))
+}
+
 /// Why a graph does not go on.
 pub(super) fn why_not(system: &System, graph: &Graph, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Runs(_) => String::new(),
-        Outcome::Varies(actor) => format!(
-            "its rates depend on the data of `{}`: it executes, and nothing is promised of it",
-            actor_name(graph, actor.index())
-        ),
+        Outcome::Unknown => unknown(graph).map_or(String::new(), |(why, _)| why),
         Outcome::Contradicts(found) => contradiction(graph, found),
         Outcome::Starves => "a tile has slots of which nothing is left after overheads".into(),
         Outcome::OutOfOrder {

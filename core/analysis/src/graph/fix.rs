@@ -23,7 +23,7 @@ use crate::verdict::GraphFix;
 pub(crate) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
     let runs = match evaluate(system, graph)? {
         Outcome::Runs(runs) => runs,
-        Outcome::Varies(_) => return Ok(graph.every.is_none() && graph.within.is_none()),
+        Outcome::Unknown => return Ok(graph.every.is_none() && graph.within.is_none()),
         _ => return Ok(false),
     };
     let every = graph.every.map(|every| Fraction::whole(every.as_ns()));
@@ -104,7 +104,7 @@ fn candidates(system: &System, graph: &Graph) -> Checked<Vec<usize>> {
         Outcome::Runs(_) => (0..graph.fifos.len())
             .filter(|&f| graph.fifos[f].capacity.is_some())
             .collect(),
-        Outcome::Varies(_)
+        Outcome::Unknown
         | Outcome::Contradicts(_)
         | Outcome::OutOfOrder { .. }
         | Outcome::Starves => Vec::new(),

@@ -18,9 +18,13 @@ pub(super) fn shrink(system: &System) -> Result<Suggestion, NoSuggestion> {
     if system.graphs.is_empty() {
         return Err(NoSuggestion::Reason("there is no graph".into()));
     }
+    if system.graphs.iter().all(|graph| graph.plain) {
+        return Err(NoSuggestion::Reason("no graph is real-time".into()));
+    }
     let mut changed = system.clone();
     let (mut changes, mut grounds) = (Vec::new(), Vec::new());
-    for (index, graph) in system.graphs.iter().enumerate() {
+    let promised = system.graphs.iter().enumerate();
+    for (index, graph) in promised.filter(|(_, graph)| !graph.plain) {
         if let Some(actor) = graph.varying() {
             let (name, graph) = (&graph.actors[actor.index()].name, &graph.name);
             let reason = format!("the rates of graph `{graph}` depend on the data of `{name}`");

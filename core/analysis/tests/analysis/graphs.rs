@@ -331,3 +331,36 @@ fn a_graph_whose_rates_depend_on_data_has_no_promises_and_keeps_none() {
         "remove what is required, or `varies`"
     );
 }
+
+/// Nothing is promised of tasks that run to completion, whatever their rates and tokens are.
+#[test]
+fn a_graph_that_is_not_real_time_is_admitted_without_promises() {
+    let (system, tiles) = tiles(10, &[&[(0, 4)]]);
+    let mut graph = pair([tiles[0]; 2], [1, 1]);
+    // Rates that contradict, and tasks that wait for each other: a stream would be refused.
+    graph.fifo("back", ActorId(1), ActorId(0)).consume = vec![3];
+    let streaming = admit(&with(&system, &graph)).expect("an answer");
+    assert!(!streaming.refusals.is_empty());
+    graph.plain = true;
+    for actor in &mut graph.actors {
+        actor.times = Some(5);
+    }
+    let system = with(&system, &graph);
+    assert_eq!(system.validate(), Ok(()));
+    let verdict = admit(&system).expect("an answer");
+    assert!(verdict.refusals.is_empty() && is_admitted(&system).expect("an answer"));
+    let row = &verdict.graphs[0];
+    assert_eq!(
+        (row.period, row.latency, row.first_output),
+        (None, None, None)
+    );
+    let why = "its tasks run to completion: it executes, and nothing is promised of it";
+    assert_eq!(row.explanation, why);
+    assert!(row.assumptions.is_empty() && row.fix.is_none());
+    let mut required = system.clone();
+    required.graphs[0].every = Some(span(100));
+    assert!(required.validate().is_err());
+    let verdict = admit(&required).expect("an answer");
+    let advice = &verdict.refusals[0].advice;
+    assert_eq!(advice, "remove what is required, or `real-time = false`");
+}

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Errors;
-use crate::graph::{Fifo, Graph, Order, OrderRule, Preempted, Tile, When};
+use crate::graph::{Actor, Fifo, Graph, Order, OrderRule, Preempted, Tile, When};
 use crate::id::{ActorId, GraphId};
 use crate::scheduler::{PolicyKind, Supply};
 use crate::system::{Fault, System};
@@ -48,7 +48,9 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
             check_tile(system, (id, index), actor.tile, &mut owners, errors);
         }
         check_orders(system, id, graph, errors);
-        check_connected(id, graph, errors);
+        if !graph.plain {
+            check_connected(id, graph, errors);
+        }
         check_required(id, graph, errors);
     }
 }
@@ -130,6 +132,9 @@ fn check_actors(id: GraphId, graph: &Graph, phases: &[usize], errors: &mut Error
                 "give it one phase, or remove `varies`",
             );
         }
+        if let Some((key, message, help)) = completion_problem(graph, actor) {
+            errors.add(fault(key), format!("{what} {message}"), help);
+        }
         if matches!(actor.work, Some(WorkSource::Command(_))) {
             errors.add(
                 fault("work"),
@@ -137,6 +142,36 @@ fn check_actors(id: GraphId, graph: &Graph, phases: &[usize], errors: &mut Error
                 "let it burn, call a C function, or name a function of the program",
             );
         }
+    }
+}
+
+/// An actor that does not fit its graph, which is real-time or runs to completion.
+fn completion_problem(
+    graph: &Graph,
+    actor: &Actor,
+) -> Option<(&'static str, &'static str, &'static str)> {
+    match (graph.plain, actor.times) {
+        (true, None) if matches!(actor.work, None | Some(WorkSource::Burn(_))) => Some((
+            "times",
+            "runs to completion, and has no end",
+            "say how many rounds it does: `times`",
+        )),
+        (true, Some(0)) => Some((
+            "times",
+            "runs to completion, and does nothing before",
+            "give it at least one round",
+        )),
+        (true, Some(_)) if actor.varies => Some((
+            "varies",
+            "varies with its data in a graph that is not real-time",
+            "remove `varies`: nothing is promised of it anyway",
+        )),
+        (false, Some(_)) => Some((
+            "times",
+            "has an end, and its graph is real-time",
+            "remove `times`, or add `real-time = false` to the graph",
+        )),
+        _ => None,
     }
 }
 
@@ -321,7 +356,7 @@ fn check_orders(system: &System, id: GraphId, graph: &Graph, errors: &mut Errors
         if !tiles.insert(order.tile) {
             let message = "a second order of the firings on one tile";
             errors.add(Fault::Order(id, index), message.into(), "remove one");
-        } else if let Some((message, help)) = mode_problem(system, order) {
+        } else if let Some((message, help)) = mode_problem(system, graph, order) {
             errors.add(Fault::Order(id, index), message.into(), help);
         } else {
             let problem = match listed > System::MAX_ORDER {
@@ -342,8 +377,18 @@ fn check_orders(system: &System, id: GraphId, graph: &Graph, errors: &mut Errors
 }
 
 /// Rules that mean nothing at the instants at which they would be asked.
-fn mode_problem(system: &System, order: &Order) -> Option<(&'static str, &'static str)> {
+fn mode_problem(
+    system: &System,
+    graph: &Graph,
+    order: &Order,
+) -> Option<(&'static str, &'static str)> {
     match (&order.by, order.when) {
+        _ if graph.plain && (&order.by, order.when) != (&OrderRule::RoundRobin, When::OwnTime) => {
+            Some((
+                "an order of tasks that run to completion: they change where one waits",
+                "remove it, or use \"round-robin\" in own time",
+            ))
+        }
         (OrderRule::Static(_), When::BetweenSlots(_)) => Some((
             "a static order between slots: each slot would hold one firing of it",
             "use \"round-robin\" or \"tdm\" between slots, or the static order in own time",
@@ -453,7 +498,22 @@ fn check_required(id: GraphId, graph: &Graph, errors: &mut Errors) {
             );
         }
     }
-    if graph.within.is_some() && graph.every.is_none() {
+    let required = graph.every.or(graph.within);
+    if graph.plain && required.is_some() {
+        let key = if graph.every.is_some() {
+            "throughput"
+        } else {
+            "latency"
+        };
+        errors.add(
+            Fault::Graph(id, key),
+            format!(
+                "graph `{}` is not real-time: nothing can be promised of it",
+                graph.name
+            ),
+            "remove what is required, or `real-time = false`",
+        );
+    } else if graph.within.is_some() && graph.every.is_none() {
         errors.add(
             Fault::Graph(id, "latency"),
             format!(

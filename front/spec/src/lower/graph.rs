@@ -126,6 +126,7 @@ impl Reader<'_> {
         }
         Some(Graph {
             name: self.graph.into(),
+            plain: !record.flag("real-time").unwrap_or(true),
             actors: actors.into_iter().collect::<Option<_>>()?,
             fifos: fifos.into_iter().collect::<Option<_>>()?,
             orders: orders.into_iter().collect::<Option<_>>()?,
@@ -149,6 +150,7 @@ impl Reader<'_> {
             wcet: wcet.collect::<Option<_>>()?,
             work: record.record("work").map(lower_work),
             varies: record.flag("varies").unwrap_or(false),
+            times: record.number("times"),
         })
     }
 

@@ -304,6 +304,7 @@ impl File {
                 wcet: times.iter().map(|&time| Work::from_ns(time)).collect(),
                 work: None,
                 varies: false,
+                times: None,
             });
         }
         system.graphs.push(graph);

@@ -6,6 +6,9 @@ use crate::shape::Shape::{Choice, Cycle, Duration, Flag, List, Table, Text};
 use crate::shape::{Keys, keys, words};
 
 pub(super) static GRAPH: Keys = keys! {
+    /// `false`: its actors are tasks that run to completion, and nothing is promised of them.
+    /// `true` when absent.
+    "real-time": Flag, true;
     /// Its actors. An actor fires once at a time.
     "actors": List(&Table(&ACTOR)), [{ name = "read", on = "cpu.0", wcet = "2ms" }], needed;
     /// Its FIFOs.
@@ -26,6 +29,9 @@ static ACTOR: Keys = keys! {
     /// Its output depends on its data: a firing hands on up to `produce` tokens, and nothing is
     /// promised of the graph. `false` when absent.
     "varies": Flag, false;
+    /// Its rounds, where the graph is not real-time: it reads its inputs one after the other,
+    /// works, and writes its outputs.
+    "times": COUNT, 100;
 };
 
 static FIFO: Keys = keys! {

@@ -10,6 +10,9 @@ use super::value::{List, Out, Table, Toml};
 
 pub(super) fn write_graph(system: &System, graph: &Graph, out: &mut Out) {
     out.header("graph", &graph.name);
+    if graph.plain {
+        out.line("real-time = false");
+    }
     let actors = graph.actors.iter().map(|actor| actor_table(system, actor));
     lines("actors", actors, out);
     let fifos = graph.fifos.iter().map(|fifo| fifo_table(graph, fifo));
@@ -55,9 +58,13 @@ fn actor_table(system: &System, actor: &Actor) -> Table {
         Some(source) => table.and("work", work(source)),
         None => table,
     };
-    match actor.varies {
+    let table = match actor.varies {
         true => table.raw("varies", "true"),
         false => table,
+    };
+    match actor.times {
+        Some(times) => table.and("times", times),
+        None => table,
     }
 }
 

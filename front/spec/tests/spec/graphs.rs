@@ -90,6 +90,30 @@ fn order_of_round_robin() {
 }
 
 #[test]
+fn graphs_that_are_not_real_time() {
+    check("graphs-that-are-not-real-time");
+}
+
+/// Such a graph comes in and goes out again, and needs no FIFO between its parts.
+#[test]
+fn a_graph_that_is_not_real_time_arrives_and_is_written_again() {
+    let text = include_str!("../valid/graph-not-real-time.toml");
+    let system = punctual_spec::parse(text, "plain.toml")
+        .expect("valid")
+        .system;
+    let again = punctual_spec::write(&system);
+    let again = punctual_spec::parse(&again, "again.toml")
+        .expect("valid")
+        .system;
+    assert_eq!(again.graphs, system.graphs);
+    let plain: Vec<bool> = system.graphs.iter().map(|graph| graph.plain).collect();
+    assert_eq!(plain, [true, false]);
+    let actors = system.graphs[0].actors.iter();
+    let times: Vec<Option<u32>> = actors.map(|actor| actor.times).collect();
+    assert_eq!(times, [Some(20), Some(10), Some(3), None]);
+}
+
+#[test]
 fn every_order_of_a_tile_arrives_and_is_written_again() {
     let text = include_str!("../valid/graph-orders.toml");
     let system = punctual_spec::parse(text, "orders.toml")

@@ -91,7 +91,10 @@ impl Seen {
                 self.ends.push(at);
                 self.longest = self.longest.max(Some(self.executed));
             }
-            (State::Claim | State::Compute | State::Release, false) => {}
+            (
+                State::Claim | State::Compute | State::Release | State::Run | State::Finished,
+                false,
+            ) => {}
         }
         self.since = (!preempted).then_some(at);
     }

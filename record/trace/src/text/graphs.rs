@@ -9,7 +9,7 @@ use punctual_model::{
 };
 
 use super::words::{clip, escape, number, unescape};
-use crate::graphs::{GraphBound, GraphInfo, Moved, State};
+use crate::graphs::{Call, GraphBound, GraphInfo, Moved, State};
 
 /// Writes the lines of a graph in the head of a log.
 pub(super) fn write(text: &mut String, info: &GraphInfo) {
@@ -17,6 +17,9 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
     let [every, within] = [graph.every, graph.within].map(|span| maybe(span.map(Span::as_ns)));
     // Writing to a string cannot fail.
     let _ = writeln!(text, "graph {every} {within} {}", escape(&graph.name));
+    if graph.plain {
+        text.push_str("not-real-time\n");
+    }
     if let Some(bound) = &info.bound {
         let (a, b) = (bound.period.numerator(), bound.period.denominator());
         let [first, latency] =
@@ -30,6 +33,9 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
         let _ = writeln!(text, "actor {tile} {wcets} {name}");
         if actor.varies {
             text.push_str("varies\n");
+        }
+        if let Some(times) = actor.times {
+            let _ = writeln!(text, "times {times}");
         }
     }
     for fifo in &graph.fifos {
@@ -60,7 +66,7 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
 
 /// Writes a transition.
 pub(super) fn write_move(text: &mut String, moved: &Moved) {
-    let _ = writeln!(
+    let _ = write!(
         text,
         "moved {} {} {} {} {}",
         moved.at.ticks(),
@@ -69,6 +75,11 @@ pub(super) fn write_move(text: &mut String, moved: &Moved) {
         moved.firing,
         moved.state.name(moved.preempted)
     );
+    if let Some((call, goes_on)) = moved.call {
+        let (Call::Read(fifo, count) | Call::Write(fifo, count)) = call;
+        let _ = write!(text, " {} {fifo} {count}", call.name(goes_on));
+    }
+    text.push('\n');
 }
 
 /// The words of the instants at which an application decides.
@@ -121,11 +132,21 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         });
         return Ok(true);
     }
-    if !matches!(key, "graph-bound" | "actor" | "varies" | "fifo" | "order") {
+    const KEYS: [&str; 7] = [
+        "not-real-time",
+        "graph-bound",
+        "actor",
+        "varies",
+        "times",
+        "fifo",
+        "order",
+    ];
+    if !KEYS.contains(&key) {
         return Ok(false);
     }
     let info = graphs.last_mut().ok_or("it belongs to no graph")?;
     match key {
+        "not-real-time" => info.graph.plain = true,
         "graph-bound" => {
             let period = Fraction::new(fields.number()?, fields.number()?);
             info.bound = Some(GraphBound {
@@ -141,10 +162,15 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
             name: unescape(fields.0)?,
             work: None,
             varies: false,
+            times: None,
         }),
         "varies" => {
             let actor = info.graph.actors.last_mut();
             actor.ok_or("it belongs to no actor")?.varies = true;
+        }
+        "times" => {
+            let actor = info.graph.actors.last_mut();
+            actor.ok_or("it belongs to no actor")?.times = Some(fields.small()?);
         }
         "fifo" => {
             let fifo = fields.fifo(&info.graph)?;
@@ -166,9 +192,14 @@ pub(super) fn read_move(graphs: &[GraphInfo], rest: &str) -> Result<Moved, Strin
     let info = graphs.get(graph.index()).ok_or("there is no such graph")?;
     let actor = fields.actor(&info.graph)?;
     let firing = fields.number()?;
-    let named = State::named(fields.0);
-    let named = named.ok_or_else(|| format!("`{}` is no state", clip(fields.0)))?;
+    let word = fields.next();
+    let named = State::named(word);
+    let named = named.ok_or_else(|| format!("`{}` is no state", clip(word)))?;
     let (state, preempted) = named;
+    let call = match fields.0 {
+        "" => None,
+        _ => Some(fields.call(&info.graph)?),
+    };
     Ok(Moved {
         at,
         firing,
@@ -176,6 +207,7 @@ pub(super) fn read_move(graphs: &[GraphInfo], rest: &str) -> Result<Moved, Strin
         graph,
         state,
         preempted,
+        call,
     })
 }
 
@@ -191,6 +223,21 @@ impl<'a> Fields<'a> {
 
     fn number(&mut self) -> Result<u64, String> {
         number(self.next())
+    }
+
+    /// A call of a FIFO, and whether it goes on.
+    fn call(&mut self, graph: &Graph) -> Result<(Call, bool), String> {
+        let word = self.next();
+        let (fifo, count): (u32, u32) = (self.small()?, self.small()?);
+        if fifo as usize >= graph.fifos.len() {
+            return Err("there is no such FIFO".into());
+        }
+        let calls = [Call::Read(fifo, count), Call::Write(fifo, count)];
+        let all = calls
+            .into_iter()
+            .flat_map(|call| [(call, true), (call, false)]);
+        let named = all.into_iter().find(|(call, on)| call.name(*on) == word);
+        named.ok_or_else(|| format!("`{}` is no call of a FIFO", clip(word)))
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Result<T, String> {
