@@ -3,6 +3,7 @@
 pub(crate) mod backed;
 pub(crate) mod carrier;
 pub(crate) mod contain;
+pub(crate) mod contained_call;
 pub(crate) mod dropped;
 pub(crate) mod fault;
 pub(crate) mod foreign;

@@ -3,8 +3,9 @@
 //! What it does: goes from one thread to another ([`dispatch()`]) by what their records say
 //! ([`DispatchRecord`], [`SchedulerRecord`]), starts a thread on a fresh stack
 //! ([`DispatchRecord::prepare`]), enters and leaves the preemption signal ([`signal_entry`]), finds
-//! out whom it interrupted ([`recover()`]), and wraps the few instructions that the language has no
-//! word for ([`mod@instructions`], [`system_call`]).
+//! out whom it interrupted ([`recover()`]), has a caller go on behind a call that crashed
+//! ([`call_guarded`]), and wraps the few instructions that the language has no word for
+//! ([`mod@instructions`], [`system_call`]).
 //!
 //! What it does not know: time, policy, the C library.
 //!
@@ -45,6 +46,7 @@ mod dispatch;
 mod every_instruction;
 mod frame;
 mod gate;
+mod guarded;
 pub mod instructions;
 mod record;
 mod recover;
@@ -59,6 +61,7 @@ mod words;
 pub use dispatch::{Dispatched, abandon_to, dispatch, dispatch_by_system_call, dispatch_call};
 pub use frame::SignalFrame;
 pub use gate::Gate;
+pub use guarded::{call_guarded, return_crashed};
 pub use record::{Control, DispatchRecord, Entry};
 pub use recover::{Recovered, examine, is_entry, protocol_instructions, recover};
 pub use restartable::{

@@ -11,8 +11,8 @@
  *    thread of a run and on those created in it. No call is legal in a signal handler.
  *  - Handles are numbers, to be copied freely. One that names nothing, or nothing any more, is
  *    answered by PUNCTUAL_STALE; so is one that is all zero.
- *  - The library keeps no pointer of yours beyond the call, but for the argument of a body, and
- *    gives you none that has to be freed. Whatever *_create made is yours to end: by *_destroy, a
+ *  - The library keeps no pointer of yours beyond the call, but for functions with their argument
+ *    or parameter, and gives you none that has to be freed. Whatever *_create made is yours to end: by *_destroy, a
  *    thread by punctual_thread_join or punctual_thread_detach, offered work by
  *    punctual_offered_join or punctual_offered_detach.
  *  - All calls may be made from several threads at once, on the same things too.
@@ -32,6 +32,11 @@
 /* As long as it takes: for within_ns. */
 #define PUNCTUAL_FOREVER UINT64_MAX
 
+
+/**
+ * The answer of a task scheduler that lets nobody fire, and the task before the first firing.
+ */
+#define PUNCTUAL_IDLE_TASK -1
 
 /**
  * The longest message in bytes; a longer one is sent as a pointer.
@@ -401,6 +406,290 @@ typedef enum punctual_supply {
      */
     PUNCTUAL_PERIODIC_RESOURCE = 5,
 } punctual_supply;
+
+/**
+ * Where the tokens of a FIFO are kept: the values of `place`.
+ */
+typedef enum punctual_place {
+    /**
+     * With the tile of its reader.
+     */
+    PUNCTUAL_CONSUMER = 0,
+    /**
+     * With the tile of its writer.
+     */
+    PUNCTUAL_PRODUCER = 1,
+    /**
+     * With neither: both ends copy.
+     */
+    PUNCTUAL_MEMORY = 2,
+} punctual_place;
+
+/**
+ * A streaming application. All zero: none.
+ */
+typedef struct punctual_application {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_application;
+
+/**
+ * The tokens of one FIFO in a firing, in one piece.
+ */
+typedef struct punctual_tokens {
+    /**
+     * All of them; those of an input are to be read only.
+     */
+    void *data;
+    /**
+     * How many bytes they are together.
+     */
+    size_t bytes;
+    /**
+     * Bytes of one of them.
+     */
+    size_t token_size;
+} punctual_tokens;
+
+/**
+ * One execution of an actor: all its input is there, and all its output has space.
+ */
+typedef struct punctual_firing {
+    /**
+     * `sizeof(punctual_firing)`.
+     */
+    size_t size;
+    /**
+     * Firings of the actor before this one.
+     */
+    uint64_t number;
+    /**
+     * The phase of its rates, from 0.
+     */
+    uint64_t phase;
+    /**
+     * The one of the actor.
+     */
+    void *parameter;
+    /**
+     * How many FIFOs it reads.
+     */
+    size_t inputs;
+    /**
+     * Their tokens, in the order of the FIFOs of the graph.
+     */
+    const struct punctual_tokens *input;
+    /**
+     * How many FIFOs it writes.
+     */
+    size_t outputs;
+    /**
+     * Places for their tokens, with old content, in the order of the FIFOs of the graph.
+     */
+    const struct punctual_tokens *output;
+} punctual_firing;
+
+/**
+ * The work of an actor, called once per firing. It returns 0; any other answer ends its
+ * application on its tile, as a crash does. It does not wait, keeps no pointer to tokens, and is
+ * left by return alone.
+ */
+typedef int (*punctual_fire)(const struct punctual_firing *firing);
+
+/**
+ * Updates the firing rule of an actor, after each of its firings: it says by `punctual_consume`
+ * and `punctual_produce` how many tokens the next one takes and hands on. It gets the parameter of
+ * the actor, in which the firing may have left what it needs.
+ */
+typedef void (*punctual_update_firing_rule)(void *parameter);
+
+/**
+ * An actor: a function that is called when its tokens are there. Made by `punctual_actor_with`
+ * below, which sets `size`; a field that is 0 or null means what is said of it.
+ */
+typedef struct punctual_actor {
+    /**
+     * `sizeof(punctual_actor)`.
+     */
+    size_t size;
+    /**
+     * Its name, which no other actor of the graph has.
+     */
+    const char *name;
+    /**
+     * The tile that executes it, a number below 256 that is the program's own.
+     */
+    uint32_t tile;
+    /**
+     * The longest execution of a firing, claims and decision with it.
+     */
+    uint64_t wcet_ns;
+    /**
+     * Instead of it one for each phase. Null: they are equal.
+     */
+    const uint64_t *phase_wcets_ns;
+    /**
+     * How many.
+     */
+    size_t phases;
+    /**
+     * Its work. Null: it burns its wcet.
+     */
+    punctual_fire fire;
+    /**
+     * Says how many tokens its next firing takes and hands on. Null: as many as its FIFOs say.
+     */
+    punctual_update_firing_rule update;
+    /**
+     * What both get.
+     */
+    void *parameter;
+} punctual_actor;
+
+/**
+ * A FIFO from one actor to another, or to itself: its state. Made by `punctual_fifo_between`
+ * below, which sets `size`.
+ */
+typedef struct punctual_fifo {
+    /**
+     * `sizeof(punctual_fifo)`.
+     */
+    size_t size;
+    /**
+     * Its name, which no other FIFO of the graph has.
+     */
+    const char *name;
+    /**
+     * The actor that writes it: its place among the actors, from 0.
+     */
+    uint32_t from;
+    /**
+     * The actor that reads it.
+     */
+    uint32_t to;
+    /**
+     * Tokens that a firing of the writer hands on.
+     */
+    uint32_t produce;
+    /**
+     * Tokens that a firing of the reader takes.
+     */
+    uint32_t consume;
+    /**
+     * Instead of `produce` one number for each phase of the writer. Null: they are equal.
+     */
+    const uint32_t *produce_by_phase;
+    /**
+     * How many.
+     */
+    size_t produce_phases;
+    /**
+     * Instead of `consume` one number for each phase of the reader. Null: they are equal.
+     */
+    const uint32_t *consume_by_phase;
+    /**
+     * How many.
+     */
+    size_t consume_phases;
+    /**
+     * Bytes of a token.
+     */
+    uint32_t token_size;
+    /**
+     * Most tokens in it. 0: room for two iterations of the graph.
+     */
+    uint32_t capacity;
+    /**
+     * Tokens that are in it at first.
+     */
+    uint32_t initial;
+    /**
+     * One of `punctual_place`.
+     */
+    uint32_t place;
+    /**
+     * The bytes of these first tokens. Null: zeros.
+     */
+    const void *first;
+} punctual_fifo;
+
+/**
+ * The task scheduler of an application on a tile: the place of the actor that fires next among the
+ * actors of that tile, or `PUNCTUAL_IDLE_TASK`. It asks `punctual_check_firing_rules` and
+ * `punctual_get_task_id`. It is not believed: an answer that may not fire means the idle task.
+ */
+typedef int (*punctual_decide)(void *parameter);
+
+/**
+ * A task scheduler of one tile. A tile without one has its actors fire by turns.
+ */
+typedef struct punctual_task_scheduler {
+    /**
+     * `sizeof(punctual_task_scheduler)`.
+     */
+    size_t size;
+    /**
+     * The tile.
+     */
+    uint32_t tile;
+    /**
+     * Chooses.
+     */
+    punctual_decide decide;
+    /**
+     * What it gets.
+     */
+    void *parameter;
+} punctual_task_scheduler;
+
+/**
+ * An application: its actors and its FIFOs, and what goes with them. Made by `punctual_graph_of`
+ * below, which sets `size`.
+ */
+typedef struct punctual_graph {
+    /**
+     * `sizeof(punctual_graph)`.
+     */
+    size_t size;
+    /**
+     * Its name.
+     */
+    const char *name;
+    /**
+     * Its actors.
+     */
+    const struct punctual_actor *actors;
+    /**
+     * How many.
+     */
+    size_t actor_count;
+    /**
+     * Its FIFOs.
+     */
+    const struct punctual_fifo *fifos;
+    /**
+     * How many.
+     */
+    size_t fifo_count;
+    /**
+     * Its own task schedulers. Null: none.
+     */
+    const struct punctual_task_scheduler *schedulers;
+    /**
+     * How many.
+     */
+    size_t scheduler_count;
+    /**
+     * Bytes of each memory that its tiles share (`punctual_read_shm`). Null: none.
+     */
+    const size_t *memories;
+    /**
+     * How many.
+     */
+    size_t memory_count;
+} punctual_graph;
 
 /**
  * A body that a kernel thread executes. All zero: none.
@@ -883,15 +1172,16 @@ extern "C" {
 
 /**
  * Why the last call of the calling thread that was refused (`PUNCTUAL_REFUSED`,
- * `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: which thread would be late in which
- * situation, and what would mend it. `form` is one of `punctual_form`. The text and its end go to
- * `buffer`, as far as `capacity` bytes go; `length`, if not null, gets the bytes of the whole text
- * without its end, also with `PUNCTUAL_TRUNCATED`; so a null buffer of capacity 0 asks how many.
- * `PUNCTUAL_NOTHING` when nothing was refused. Legal everywhere.
+ * `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`, and of graphs `PUNCTUAL_INVALID`) was refused:
+ * which thread would be late in which situation, and what would mend it. `form` is one of
+ * `punctual_form`. The text and its end go to `buffer`, as far as `capacity` bytes go; `length`,
+ * if not null, gets the bytes of the whole text without its end, also with `PUNCTUAL_TRUNCATED`;
+ * so a null buffer of capacity 0 asks how many. `PUNCTUAL_NOTHING` when nothing was refused. Legal
+ * everywhere.
  *
  * Pointers:
- * `buffer` is null with a capacity of 0, or to that many writable bytes; `length` is null, or to
- * a place for a number.
+ * `buffer` is null with a capacity of 0, or to that many writable bytes; `length` is null, or to a
+ * place for a number.
  */
 enum punctual_status punctual_why(uint32_t form, char *buffer, size_t capacity, size_t *length);
 
@@ -904,6 +1194,79 @@ enum punctual_status punctual_why(uint32_t form, char *buffer, size_t capacity, 
  * As for `punctual_why`.
  */
 enum punctual_status punctual_verdict(uint32_t form, char *buffer, size_t capacity, size_t *length);
+
+/**
+ * Makes an application, with all the memory that it will use. What is described is copied, but for
+ * the parameters, which are the functions' own. `PUNCTUAL_INVALID` when the description means
+ * nothing and `PUNCTUAL_REFUSED` when the graph stops by itself, whatever executes it; then
+ * `punctual_why` says where, and what would mend it. Legal everywhere, but not while others are to
+ * be on time: it analyses the graph.
+ *
+ * Pointers:
+ * `application` is null, or to a place for one; `graph` is null or to a description, with all that
+ * it points to. Each function may be called with its parameter, on the stack of each thread that
+ * executes its tile, by one at a time.
+ */
+enum punctual_status punctual_application_create(struct punctual_application *application,
+                                                 const struct punctual_graph *graph);
+
+/**
+ * Ends it; `PUNCTUAL_BUSY` while a thread executes one of its tiles. Legal everywhere.
+ */
+enum punctual_status punctual_application_destroy(struct punctual_application application);
+
+/**
+ * Executes a tile of an application on the calling thread, firing after firing, until somebody
+ * stops the application (`punctual_application_stop`). Where nobody may fire it looks again and
+ * again: what the thread has of the processor, a reservation for example, is the tile's, and
+ * nobody else notices what goes on there. The tile's task scheduler is called before each firing.
+ *
+ * `PUNCTUAL_FAILED` when a function of an actor answered something else than 0, or crashed, or the
+ * task scheduler did: `punctual_why` says which. From then on the tile fires no more.
+ * `PUNCTUAL_BUSY` while another thread executes it. A function that never returns keeps its
+ * thread: others see it by `punctual_application_fault`. On threads of a run.
+ */
+enum punctual_status punctual_tile_run(struct punctual_application application, uint32_t tile);
+
+/**
+ * One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
+ * names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
+ * the firing from the next call on. Otherwise as `punctual_tile_run`, but legal everywhere;
+ * outside of a run a crash ends the process.
+ */
+enum punctual_status punctual_tile_fire(struct punctual_application application, uint32_t tile);
+
+/**
+ * Has the threads that execute the tiles of an application return, each after the firing that is
+ * under way; others that come to execute it return at once. Legal everywhere.
+ */
+enum punctual_status punctual_application_stop(struct punctual_application application);
+
+/**
+ * The firings of an actor that have ended, by its place among the actors of its graph; also while
+ * it is executed. Legal everywhere.
+ *
+ * Pointers:
+ * `firings` is null, or to a place for a number.
+ */
+enum punctual_status punctual_actor_firings(struct punctual_application application,
+                                            uint32_t actor,
+                                            uint64_t *firings);
+
+/**
+ * What is wrong with an application, a line for each tile: a function that failed, one that has
+ * not returned for longer than `patience_ns`, a task scheduler whose answers were refused.
+ * `PUNCTUAL_NOTHING` when nothing is. `punctual_report` has the same of all applications that
+ * there are when a run ends. See `punctual_why` for the buffer. Legal everywhere.
+ *
+ * Pointers:
+ * As for `punctual_why`.
+ */
+enum punctual_status punctual_application_fault(struct punctual_application application,
+                                                uint64_t patience_ns,
+                                                char *buffer,
+                                                size_t capacity,
+                                                size_t *length);
 
 /**
  * Starts a kernel thread of this name that waits for `punctual_backed_run`, to execute
@@ -1096,6 +1459,80 @@ enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
 enum punctual_status punctual_fail(const char *why);
 
 /**
+ * Whether a task may fire, by its place among the actors of the tile: 1 if its tokens and its
+ * space are there, else 0; 0 of a task that there is not. In a task scheduler; 0 elsewhere.
+ */
+int punctual_check_firing_rules(uint32_t task);
+
+/**
+ * The task that fired last on this tile, by its place among its actors; `PUNCTUAL_IDLE_TASK` when
+ * none has. In a task scheduler; `PUNCTUAL_IDLE_TASK` elsewhere.
+ */
+int punctual_get_task_id(void);
+
+/**
+ * How many tasks the tile has. In a task scheduler; 0 elsewhere.
+ */
+uint32_t punctual_task_count(void);
+
+/**
+ * So many tokens of an input does the next firing take. `PUNCTUAL_INVALID` when the actor has no
+ * such input. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ */
+enum punctual_status punctual_consume(uint32_t input, uint32_t tokens);
+
+/**
+ * So many tokens does the next firing hand on to an output. `PUNCTUAL_INVALID` when the actor has
+ * no such output. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ */
+enum punctual_status punctual_produce(uint32_t output, uint32_t tokens);
+
+/**
+ * Copies the next tokens of an input into a buffer (CompOSe's `readFIFO`). The first call of a
+ * firing begins with its first token. `PUNCTUAL_NOTHING` when the firing takes fewer; nothing is
+ * copied then. The copy calls nothing, so a preemption does not wait for it. In a firing;
+ * `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ *
+ * Pointers:
+ * `buffer` is null, or to as many writable bytes as the tokens have, outside of the FIFO.
+ */
+enum punctual_status punctual_read_fifo(uint32_t input, void *buffer, uint32_t tokens);
+
+/**
+ * Copies tokens from a buffer to the next places of an output (CompOSe's `writeFIFO`). Their
+ * reader has them after the firing. `PUNCTUAL_NOTHING` when the firing hands on fewer; nothing is
+ * copied then. As `punctual_read_fifo` otherwise.
+ *
+ * Pointers:
+ * `buffer` is null, or to as many bytes as the tokens have, outside of the FIFO.
+ */
+enum punctual_status punctual_write_fifo(uint32_t output, const void *buffer, uint32_t tokens);
+
+/**
+ * Copies bytes from the place `at` of a memory that the tiles of the application share (CompOSe's
+ * `readSHM`), by the copies of this application alone. `PUNCTUAL_INVALID` when the memory is not
+ * there, or has not so many bytes; nothing is copied then. What another tile writes meanwhile may
+ * be half there: a token that it hands on afterwards says that it is whole. The copy calls
+ * nothing, so a preemption does not wait for it. In a firing; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ *
+ * Pointers:
+ * `buffer` is null, or to that many writable bytes.
+ */
+enum punctual_status punctual_read_shm(void *buffer, uint32_t memory, size_t at, size_t bytes);
+
+/**
+ * Copies bytes to the place `at` of a memory that the tiles of the application share (CompOSe's
+ * `writeSHM`). As `punctual_read_shm` otherwise.
+ *
+ * Pointers:
+ * `buffer` is null, or to that many bytes.
+ */
+enum punctual_status punctual_write_shm(uint32_t memory,
+                                        size_t at,
+                                        const void *buffer,
+                                        size_t bytes);
+
+/**
  * Makes 62 flags, none raised. Legal everywhere; they belong to the CPU of their first use.
  *
  * Pointers:
@@ -1280,8 +1717,8 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
 
 /**
  * The report of the last run that came to its end: whether it was real time, what the machine
- * refused, the counts of each CPU, the promises, the threads that failed, and where offered work
- * was done. The arguments are those of `punctual_why`.
+ * refused, the counts of each CPU, the promises, the threads that failed, where offered work was
+ * done, and what is wrong with streaming applications. The arguments are those of `punctual_why`.
  * `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
@@ -2027,6 +2464,77 @@ static inline punctual_terms punctual_served(uint32_t supply, uint64_t budget_ns
 static inline punctual_terms punctual_shared(uint32_t priority)
 {
     return punctual_served(PUNCTUAL_SHARED, 0, 0, priority);
+}
+
+/* An actor on a tile: its function, and what that gets. */
+static inline punctual_actor punctual_actor_with(const char *name, uint32_t tile, uint64_t wcet_ns,
+                                                 punctual_fire fire, void *parameter)
+{
+    punctual_actor actor;
+    actor.size = sizeof actor;
+    actor.name = name;
+    actor.tile = tile;
+    actor.wcet_ns = wcet_ns;
+    actor.phase_wcets_ns = NULL;
+    actor.phases = 0;
+    actor.fire = fire;
+    actor.update = NULL;
+    actor.parameter = parameter;
+    return actor;
+}
+
+/* A FIFO without first tokens, of which a firing of either side moves one. */
+static inline punctual_fifo punctual_fifo_between(const char *name, uint32_t from, uint32_t to,
+                                                  uint32_t token_size, uint32_t capacity)
+{
+    punctual_fifo fifo;
+    fifo.size = sizeof fifo;
+    fifo.name = name;
+    fifo.from = from;
+    fifo.to = to;
+    fifo.produce = 1;
+    fifo.consume = 1;
+    fifo.produce_by_phase = NULL;
+    fifo.produce_phases = 0;
+    fifo.consume_by_phase = NULL;
+    fifo.consume_phases = 0;
+    fifo.token_size = token_size;
+    fifo.capacity = capacity;
+    fifo.initial = 0;
+    fifo.place = PUNCTUAL_CONSUMER;
+    fifo.first = NULL;
+    return fifo;
+}
+
+/* The task scheduler of a tile. */
+static inline punctual_task_scheduler punctual_scheduled_by(uint32_t tile, punctual_decide decide,
+                                                            void *parameter)
+{
+    punctual_task_scheduler scheduler;
+    scheduler.size = sizeof scheduler;
+    scheduler.tile = tile;
+    scheduler.decide = decide;
+    scheduler.parameter = parameter;
+    return scheduler;
+}
+
+/* A graph of these, whose actors fire by turns. */
+static inline punctual_graph punctual_graph_of(const char *name, const punctual_actor *actors,
+                                               size_t actor_count, const punctual_fifo *fifos,
+                                               size_t fifo_count)
+{
+    punctual_graph graph;
+    graph.size = sizeof graph;
+    graph.name = name;
+    graph.actors = actors;
+    graph.actor_count = actor_count;
+    graph.fifos = fifos;
+    graph.fifo_count = fifo_count;
+    graph.schedulers = NULL;
+    graph.scheduler_count = 0;
+    graph.memories = NULL;
+    graph.memory_count = 0;
+    return graph;
 }
 
 /* Offered work goes to one worker of each CPU, whose queue has room for as much. */

@@ -60,15 +60,16 @@ pub(crate) fn why_of(why: &NotAdmitted) -> Why {
 }
 
 /// Why the last call of the calling thread that was refused (`PUNCTUAL_REFUSED`,
-/// `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: which thread would be late in which
-/// situation, and what would mend it. `form` is one of `punctual_form`. The text and its end go to
-/// `buffer`, as far as `capacity` bytes go; `length`, if not null, gets the bytes of the whole text
-/// without its end, also with `PUNCTUAL_TRUNCATED`; so a null buffer of capacity 0 asks how many.
-/// `PUNCTUAL_NOTHING` when nothing was refused. Legal everywhere.
+/// `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`, and of graphs `PUNCTUAL_INVALID`) was refused:
+/// which thread would be late in which situation, and what would mend it. `form` is one of
+/// `punctual_form`. The text and its end go to `buffer`, as far as `capacity` bytes go; `length`,
+/// if not null, gets the bytes of the whole text without its end, also with `PUNCTUAL_TRUNCATED`;
+/// so a null buffer of capacity 0 asks how many. `PUNCTUAL_NOTHING` when nothing was refused. Legal
+/// everywhere.
 ///
 /// # Safety
-/// `buffer` is null with a capacity of 0, or to that many writable bytes; `length` is null, or to
-/// a place for a number.
+/// `buffer` is null with a capacity of 0, or to that many writable bytes; `length` is null, or to a
+/// place for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_why(
     form: u32,

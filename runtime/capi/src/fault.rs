@@ -11,6 +11,7 @@ use punctual_thread::OnFault;
 
 use crate::admission::forget_why;
 use crate::edge::{answer, text};
+use crate::firing::forget_within;
 use crate::held::holds_something;
 use crate::mutex::unlock_mine;
 use crate::rwlock::leave_mine;
@@ -53,6 +54,7 @@ pub(crate) unsafe fn execute(
     argument: *mut c_void,
 ) -> Result<*mut c_void, String> {
     forget_why();
+    forget_within();
     SAID.take();
     INSIDE.set(true);
     // SAFETY: as the caller vouches.

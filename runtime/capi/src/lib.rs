@@ -11,8 +11,8 @@
 //!   `PUNCTUAL_CANCELLED`; a thread that the end of the run finds in a call ends there.
 //! * Things are named by handles, numbers with a generation (`table`): a null pointer, a number
 //!   that names nothing and one of a thing that is gone are codes.
-//! * The library keeps no pointer of the caller's beyond the call, but for the argument of a body,
-//!   and gives none away that would have to be freed.
+//! * The library keeps no pointer of the caller's beyond the call, but for functions with their
+//!   argument or parameter, and gives none away that would have to be freed.
 //!
 //! What is behind it is `runtime/thread`; there is no scheduling of its own here.
 #![allow(
@@ -21,6 +21,7 @@
 )]
 
 mod admission;
+mod application;
 mod authority;
 mod backed;
 mod barrier;
@@ -29,7 +30,9 @@ mod constraint;
 mod edge;
 mod ending;
 mod fault;
+mod firing;
 mod flags;
+mod graph;
 mod held;
 mod mutex;
 mod notify;
@@ -51,13 +54,16 @@ mod time;
 mod work;
 
 pub use admission::*;
+pub use application::*;
 pub use backed::*;
 pub use barrier::*;
 pub use condition::*;
 pub use constraint::*;
 pub use ending::*;
 pub use fault::*;
+pub use firing::*;
 pub use flags::*;
+pub use graph::*;
 pub use mutex::*;
 pub use notify::*;
 pub use policy::*;

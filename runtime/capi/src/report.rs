@@ -9,24 +9,35 @@ use punctual_model::readable;
 use serde_json::{Value, json};
 
 use crate::admission::said;
+use crate::application::faults_of_all;
 use crate::edge::{answer, give, is_place, write_text};
 use crate::status::{punctual_status, punctual_status as Status};
 
-static LAST: Mutex<Option<Finished<()>>> = Mutex::new(None);
+static LAST: Mutex<Option<Kept>> = Mutex::new(None);
+
+/// A run that is over, and what was wrong with streaming applications then.
+struct Kept {
+    run: Finished<()>,
+    applications: Vec<String>,
+}
 
 /// Keeps what a run left behind, until the next one.
 pub(crate) fn keep_report(finished: Finished<()>) {
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+    let kept = Kept {
+        run: finished,
+        applications: faults_of_all(),
+    };
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
 }
 
-fn last<R>(look: impl FnOnce(&Finished<()>) -> Result<R, Status>) -> Result<R, Status> {
+fn last<R>(look: impl FnOnce(&Kept) -> Result<R, Status>) -> Result<R, Status> {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     look(last.as_ref().ok_or(Status::PUNCTUAL_NOTHING)?)
 }
 
 /// The report of the last run that came to its end: whether it was real time, what the machine
-/// refused, the counts of each CPU, the promises, the threads that failed, and where offered work
-/// was done. The arguments are those of `punctual_why`.
+/// refused, the counts of each CPU, the promises, the threads that failed, where offered work was
+/// done, and what is wrong with streaming applications. The arguments are those of `punctual_why`.
 /// `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety
@@ -54,13 +65,14 @@ pub unsafe extern "C" fn punctual_report(
 pub unsafe extern "C" fn punctual_was_real_time(was: *mut c_int) -> punctual_status {
     answer(|| {
         is_place(was)?;
-        let real = last(|run| Ok(run.is_real_time()))?;
+        let real = last(|kept| Ok(kept.run.is_real_time()))?;
         // SAFETY: as the caller vouches.
         unsafe { give(was, c_int::from(real)) }
     })
 }
 
-fn lines(run: &Finished<()>) -> String {
+fn lines(kept: &Kept) -> String {
+    let run = &kept.run;
     let outcome = &run.outcome;
     let mut text = outcome.mode.name().to_owned();
     for loss in &outcome.lost {
@@ -97,10 +109,14 @@ fn lines(run: &Finished<()>) -> String {
     for panic in &outcome.panics {
         let _ = write!(text, "\n`{}` failed: {}", panic.name, panic.message);
     }
+    for fault in &kept.applications {
+        let _ = write!(text, "\n{fault}");
+    }
     text
 }
 
-fn report_json(run: &Finished<()>) -> Value {
+fn report_json(kept: &Kept) -> Value {
+    let run = &kept.run;
     let outcome = &run.outcome;
     let cpus = outcome.cpus.iter().map(|cpu| {
         let c = &cpu.counters;
@@ -140,5 +156,6 @@ fn report_json(run: &Finished<()>) -> Value {
         "promises": promises.collect::<Vec<Value>>(),
         "spread": spread.collect::<Vec<Value>>(),
         "failed": failed.collect::<Vec<Value>>(),
+        "applications": kept.applications,
     })
 }

@@ -8,6 +8,7 @@ use punctual_linux::{Panic, RunError};
 use punctual_model::Machine;
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
+use crate::application::forget_end;
 use crate::authority::forget_all;
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
@@ -134,6 +135,7 @@ pub unsafe extern "C" fn punctual_run(
         let argument = Carried(cpu.argument);
         let alone = Alone::begin()?;
         forget_why();
+        forget_end();
         // SAFETY: as the caller vouches.
         let finished = runtime.start(move || unsafe { first_work(first, argument) });
         drop(alone);

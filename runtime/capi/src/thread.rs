@@ -12,6 +12,7 @@ use punctual_linux::{JobInfo, this_cpu};
 use punctual_model::Span;
 
 use crate::admission::{Why, keep_why, refused};
+use crate::application::note_end;
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, give, is_place, is_place_or_null, offer, sized, text, write_text};
 use crate::fault::{execute, fail, on_fault as rule_of, punctual_on_fault};
@@ -167,6 +168,7 @@ pub(crate) unsafe fn first_work(
     if let Ok(entry) = THREADS.get(handle) {
         entry.retire();
     }
+    note_end();
     Carried(result.unwrap_or_else(|said| fail(said)))
 }
 

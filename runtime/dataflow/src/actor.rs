@@ -2,11 +2,12 @@
 
 use core::cell::{Cell, RefCell};
 
+use punctual_fifo::CopyEngine;
 use punctual_firing::{Engine, Rule, TaskScheduler};
-
 use punctual_model::Instant;
 
 use crate::ends::Ends;
+use crate::memory::Memory;
 use crate::meter::Reading;
 
 /// One execution of an actor: its input is there and its output has space.
@@ -20,6 +21,8 @@ pub struct Firing<'a> {
     pub number: u64,
     /// The phase of its rates.
     pub phase: usize,
+    /// Memory that it shares with other tiles of its application.
+    pub shared: Shared<'a>,
     pub(crate) course: &'a Course,
 }
 
@@ -70,6 +73,13 @@ impl Inputs<'_> {
         self.rule.inputs().len()
     }
 
+    /// The bytes of one token of an input; 0 where the actor has no such input.
+    pub fn token_size(&self, input: usize) -> usize {
+        let port = self.rule.inputs().get(input);
+        let reader = port.and_then(|port| self.readers.get(port.fifo)?.as_ref());
+        reader.map_or(0, punctual_fifo::Reader::token_size)
+    }
+
     /// The bytes of all tokens of this firing from one FIFO, in one piece; empty where the actor
     /// has no such input. O(1).
     #[inline]
@@ -100,6 +110,68 @@ impl Outputs<'_> {
         let port = self.rule.outputs().get(output);
         let writer = port.and_then(|port| self.writers.get_mut(port.fifo)?.as_mut());
         writer.map_or(&mut [], |writer| writer.claimed())
+    }
+}
+
+impl Outputs<'_> {
+    /// The places for each FIFO that the actor writes, in the order of the graph, with the size of
+    /// a token. O(outputs).
+    pub fn all(&mut self) -> impl Iterator<Item = (&mut [u8], usize)> {
+        let mut rest = self.writers.iter_mut();
+        // Ports have the order of FIFOs.
+        let mut passed = 0;
+        self.rule.outputs().iter().map(move |port| {
+            let writer = rest.nth(port.fifo - passed).and_then(Option::as_mut);
+            passed = port.fifo + 1;
+            writer.map_or((&mut [][..], 0), |writer| {
+                let token_size = writer.token_size();
+                (writer.claimed(), token_size)
+            })
+        })
+    }
+}
+
+/// Bytes that all tiles of an application copy from and to, by the order in which the application
+/// made them ([`crate::Application::shared_memory`]). The copies are those of the application's own
+/// engine; a preemption interrupts one at any instruction.
+#[derive(Debug)]
+pub struct Shared<'a> {
+    pub(crate) memories: &'a [Memory],
+    pub(crate) copies: &'a mut CopyEngine,
+}
+
+impl Shared<'_> {
+    /// The same, for as long as it is borrowed.
+    pub fn again(&mut self) -> Shared<'_> {
+        Shared {
+            memories: self.memories,
+            copies: self.copies,
+        }
+    }
+
+    /// Copies bytes from the place `at` of a memory on (CompOSe's `readSHM`). `false`: it has not
+    /// so many there, and nothing is copied. Bytes that another tile writes meanwhile may be half
+    /// there: a token that it hands on afterwards says that it is whole. O(bytes).
+    pub fn read(&mut self, memory: usize, at: usize, into: &mut [u8]) -> bool {
+        let memory = self.memories.get(memory);
+        let copied = memory.is_some_and(|memory| memory.read(at, into));
+        self.count(copied, into.len())
+    }
+
+    /// Copies bytes to the place `at` of a memory and behind it (CompOSe's `writeSHM`). `false`: it
+    /// has not so much room there, and nothing is copied. O(bytes).
+    pub fn write(&mut self, memory: usize, at: usize, from: &[u8]) -> bool {
+        let memory = self.memories.get(memory);
+        let copied = memory.is_some_and(|memory| memory.write(at, from));
+        self.count(copied, from.len())
+    }
+
+    fn count(&mut self, copied: bool, bytes: usize) -> bool {
+        if copied {
+            self.copies.copies += 1;
+            self.copies.bytes += bytes as u64;
+        }
+        copied
     }
 }
 
@@ -198,12 +270,13 @@ pub(crate) fn firing<'a, S: TaskScheduler>(
     course: &'a Course,
 ) -> Option<Firing<'a>> {
     let rule = engine.rule(place)?;
-    let (readers, writers) = ends.split();
+    let (readers, writers, (memories, copies)) = ends.split();
     Some(Firing {
         inputs: Inputs { rule, readers },
         outputs: Outputs { rule, writers },
         number: engine.firings(place)?,
         phase: rule.phase(),
+        shared: Shared { memories, copies },
         course,
     })
 }

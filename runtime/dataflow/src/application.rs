@@ -12,6 +12,7 @@ use crate::actor::{Duty, Firing, Function, NextRule, With};
 use crate::book::{ActorBook, Notes, TileBook};
 use crate::burn::{self, Burn, Varying};
 use crate::ends::Ends;
+use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::tile::{AnyScheduler, Tile};
 
@@ -35,6 +36,8 @@ pub enum GraphError {
     Work(String),
     /// This graph is not real-time, and virtual time alone executes it.
     NotRealTime(String),
+    /// There is no memory for so many shared bytes.
+    Shared(usize),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
     Rates(String),
 }
@@ -65,6 +68,7 @@ impl fmt::Display for GraphError {
                 f,
                 "the graph `{graph}` is not real-time, which virtual time alone executes"
             ),
+            GraphError::Shared(bytes) => write!(f, "no memory for {bytes} shared bytes"),
             GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
         }
     }
@@ -79,6 +83,7 @@ pub struct Application {
     firings: Vec<u64>,
     duties: Vec<Option<Box<dyn Duty>>>,
     initial: Vec<Vec<u8>>,
+    memories: Vec<Memory>,
     schedulers: Vec<(TileId, AnyScheduler)>,
     transitions: usize,
 }
@@ -118,6 +123,7 @@ impl Application {
             firings,
             duties: graph.actors.iter().map(|_| None).collect(),
             initial: initial?,
+            memories: Vec::new(),
             schedulers: Vec::new(),
             transitions: TRANSITIONS,
         })
@@ -205,6 +211,17 @@ impl Application {
         Ok(self)
     }
 
+    /// Bytes that all its tiles copy from and to ([`crate::Shared`]), zero at first: their number
+    /// among those of the application.
+    ///
+    /// # Errors
+    /// [`GraphError::Shared`].
+    pub fn shared_memory(&mut self, bytes: usize) -> Result<usize, GraphError> {
+        let memory = Memory::try_new(bytes).ok_or(GraphError::Shared(bytes))?;
+        self.memories.push(memory);
+        Ok(self.memories.len() - 1)
+    }
+
     /// How many transitions each tile keeps, the first ones; a million where nobody says it.
     pub fn keep_transitions(&mut self, count: usize) -> &mut Application {
         self.transitions = count;
@@ -235,7 +252,9 @@ impl Application {
             }
         }
         let count = self.graph.fifos.len();
-        let mut ends: Vec<Ends> = tiles.iter().map(|_| Ends::new(count)).collect();
+        let memories: Arc<[Memory]> = core::mem::take(&mut self.memories).into();
+        let new = || Ends::new(count, &memories);
+        let mut ends: Vec<Ends> = tiles.iter().map(|_| new()).collect();
         let tile_of = |actor: ActorId| {
             let tile = self.graph.actors[actor.index()].tile;
             tiles.iter().position(|&one| one == tile).unwrap_or(0)

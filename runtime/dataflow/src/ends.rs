@@ -1,7 +1,11 @@
 //! The ends of FIFOs on one tile, and its copy engine
 
+use std::sync::Arc;
+
 use punctual_fifo::{CopyEngine, Reader, Writer};
 use punctual_firing::{Fifos, Rule};
+
+use crate::memory::Memory;
 
 /// By the places of FIFOs in the graph: those ends whose actors are on this tile.
 #[derive(Debug, Default)]
@@ -9,14 +13,23 @@ pub(crate) struct Ends {
     readers: Vec<Option<Reader>>,
     writers: Vec<Option<Writer>>,
     copies: CopyEngine,
+    memories: Arc<[Memory]>,
 }
 
+/// The ends, the memory that tiles share, and what copies to and from it.
+pub(crate) type Split<'a> = (
+    &'a [Option<Reader>],
+    &'a mut [Option<Writer>],
+    (&'a [Memory], &'a mut CopyEngine),
+);
+
 impl Ends {
-    pub(crate) fn new(fifos: usize) -> Ends {
+    pub(crate) fn new(fifos: usize, memories: &Arc<[Memory]>) -> Ends {
         Ends {
             readers: (0..fifos).map(|_| None).collect(),
             writers: (0..fifos).map(|_| None).collect(),
             copies: CopyEngine::default(),
+            memories: Arc::clone(memories),
         }
     }
 
@@ -28,8 +41,9 @@ impl Ends {
         self.writers[fifo] = Some(writer);
     }
 
-    pub(crate) fn split(&mut self) -> (&[Option<Reader>], &mut [Option<Writer>]) {
-        (&self.readers, &mut self.writers)
+    pub(crate) fn split(&mut self) -> Split<'_> {
+        let shared = (&*self.memories, &mut self.copies);
+        (&self.readers, &mut self.writers, shared)
     }
 
     /// Makes the input of a firing local, and reserves its output. The rule holds. O(ports), and

@@ -50,12 +50,14 @@ mod applications;
 mod book;
 mod burn;
 mod ends;
+mod memory;
 mod meter;
 mod tile;
 
-pub use actor::{Firing, Inputs, NextRule, Outputs};
+pub use actor::{Firing, Inputs, NextRule, Outputs, Shared};
 pub use application::{Application, GraphError};
 pub use applications::Applications;
 pub use book::{ActorBook, Over, TileBook};
+pub use punctual_fifo::CopyEngine;
 pub use punctual_firing::{Moved, RoundRobin, State, StaticOrder, TaskScheduler, Tasks, Tdm};
 pub use tile::Tile;

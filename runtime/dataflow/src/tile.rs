@@ -1,5 +1,7 @@
 //! One tile of an application, as the body of one light thread
 
+mod contained;
+
 use std::fmt;
 use std::sync::Arc;
 

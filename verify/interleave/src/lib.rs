@@ -40,6 +40,8 @@ mod kicks;
 mod mailbox;
 #[path = "../../../platform/linux/src/shared/pending.rs"]
 mod pending;
+#[path = "../../../runtime/dataflow/fifo/src/pieces.rs"]
+mod pieces;
 #[path = "../../../platform/switch/src/ring.rs"]
 pub mod preemptions;
 #[path = "../../../record/trace/src/ring.rs"]

@@ -21,7 +21,7 @@ use crate::entry::request::{leave, open_gate, rest};
 use crate::record::body::{Body, describe};
 use crate::record::light::Light;
 use crate::record::local::current_light;
-use crate::record::recovery::Recovery;
+use crate::record::recovery::{Recovery, Role};
 
 /// The light thread of a child, as its CPU knows it.
 pub(crate) struct Child {
@@ -111,11 +111,13 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
 ) -> Result<ChildPick, Box<dyn Any + Send>> {
     let now = light.now();
     let code: *mut ChildScheduler = code;
-    let here = 0_u8;
+    let mut here = 0_u64;
+    here = (&raw mut here).addr() as u64;
     light.recovery.set(Some(Recovery {
         resume: crashed::<P, S>,
         argument: code.cast(),
-        stack: (&raw const here).addr() as u64,
+        stack: &raw const here,
+        role: Role::Policy,
     }));
     // The handler of faults reads it, in the midst of the call.
     compiler_fence(Ordering::SeqCst);
@@ -141,7 +143,7 @@ unsafe extern "C" fn crashed<P: Policy, S: Sink>(code: *mut u8) -> ! {
     let Some(light) = current_light() else {
         std::process::abort()
     };
-    light.note_panic(light.fault_in_words());
+    light.note_panic(light.fault_in_words("its policy"));
     // SAFETY: it lives in a frame above, which nobody returns to either.
     let code = unsafe { &mut *code.cast::<ChildScheduler>() };
     // The run is over, or something in here has failed.

@@ -320,9 +320,9 @@ impl Light {
     }
 
     /// The fault after which it went on at its recovery, in words.
-    pub(crate) fn fault_in_words(&self) -> String {
+    pub(crate) fn fault_in_words(&self, of: &str) -> String {
         let (signal, address) = self.fault.get();
-        format!("its policy {} at {address:#x}", sys::fault_name(signal))
+        format!("{of} {} at {address:#x}", sys::fault_name(signal))
     }
 
     /// Says what a panic that the thread survived said. Called by the thread itself.

@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use crate::record::local::current_light;
+use crate::record::recovery::Role;
 use crate::run::recovery::recover;
 use crate::sys;
 use crate::sys::action::KernelAction;
@@ -13,13 +14,17 @@ use crate::sys::remark::Remark;
 pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, context: *mut u8) {
     if let Some(light) = current_light() {
         // SAFETY: this is a `SA_SIGINFO` handler that has not returned, on the thread's own CPU.
-        if unsafe { recover(light, signal, information, context) } {
+        if let Some(role) = unsafe { recover(light, signal, information, context) } {
             let (what, address) = (sys::fault_name(signal), light.fault.get().1);
             let mut line = Remark::new();
+            let (whose, then) = match role {
+                Role::Policy => ("the policy", "it decides no more"),
+                Role::Function => ("a function", "its application goes no further there"),
+            };
             let name = light.name();
             let _ = writeln!(
                 line,
-                "punctual: the policy of '{name}' {what} at {address:#x}: it decides no more"
+                "punctual: {whose} of '{name}' {what} at {address:#x}: {then}"
             );
             line.say();
             return;

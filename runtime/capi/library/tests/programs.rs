@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use punctual_graph::{ActorBook, Application, State, TaskScheduler, Tasks};
+use punctual_model::{ActorId, CpuId, Graph, GraphId, Tile, Work};
 use tempfile::TempDir;
 
 /// Each has the CPU for itself: they measure it before they promise anything.
@@ -227,6 +229,68 @@ fn schedulers_in_c_are_held_by_handles_and_refuse_by_codes() {
 fn a_policy_in_c_orders_a_scheduler_of_its_program_and_a_crash_costs_itself_alone() {
     if let Some(said) = says("runtime/capi/library/tests/c/policies.c") {
         assert_eq!(said, "its own order, then that of the fallback\n");
+    }
+}
+
+#[test]
+fn three_actors_in_c_fire_by_the_order_of_their_program() {
+    if let Some(said) = says("examples/c/graph.c") {
+        assert_eq!(said, "downstream: 1000 numbers in order\n");
+    }
+}
+
+/// The order of 60 firings of the graph of `graphs.c`, a letter each.
+fn order_in_rust(scheduler: Option<Downstream>) -> String {
+    let (tile, wcet) = (Tile::cpu(CpuId(0)), Work::from_ms(1));
+    let mut graph = Graph::new("numbers");
+    let [from, to] = ["count", "check"].map(|name| graph.actor(name, tile, wcet));
+    graph.fifo("state", from, from).initial = 1;
+    let numbers = graph.fifo("numbers", from, to);
+    (numbers.produce, numbers.consume) = (vec![3], vec![1, 2]);
+    numbers.capacity = Some(12);
+    let mut application = Application::new(&graph).expect("consistent");
+    if let Some(scheduler) = scheduler {
+        application
+            .task_scheduler(tile, scheduler)
+            .expect("its tile");
+    }
+    for name in ["count", "check"] {
+        application.actor(name, |_| ()).expect("its actor");
+    }
+    let mut tile = application.tiles().expect("small").remove(0);
+    while tile
+        .book()
+        .actors
+        .iter()
+        .map(ActorBook::firings)
+        .sum::<u64>()
+        < 60
+    {
+        tile.step();
+    }
+    let (moved, _) = tile.book().transitions(GraphId(0));
+    let fired = moved.iter().filter(|moved| moved.state == State::Compute);
+    let letter = |actor: ActorId| if actor == from { 'c' } else { 'k' };
+    fired.map(|moved| letter(moved.actor)).take(60).collect()
+}
+
+struct Downstream;
+
+impl TaskScheduler for Downstream {
+    fn next(&mut self, tasks: &dyn Tasks) -> Option<usize> {
+        let mut from_the_end = (0..tasks.count()).rev();
+        from_the_end.find(|&task| tasks.check_firing_rules(task))
+    }
+}
+
+#[test]
+fn applications_in_c_fire_as_in_rust_and_a_wrong_one_costs_itself_alone() {
+    if let Some(said) = says("runtime/capi/library/tests/c/graphs.c") {
+        let (turns, downstream) = (order_in_rust(None), order_in_rust(Some(Downstream)));
+        assert_ne!(turns, downstream);
+        let last = "the wrong ones are named, and the others go on";
+        let expected = format!("{turns}\n{turns}\n{downstream}\n{last}\n");
+        assert_eq!(said, expected);
     }
 }
 

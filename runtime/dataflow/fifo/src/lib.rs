@@ -28,6 +28,7 @@ extern crate alloc;
 extern crate std;
 
 mod atomic;
+mod pieces;
 mod ring;
 #[cfg(test)]
 mod tests;

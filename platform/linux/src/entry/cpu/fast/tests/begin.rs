@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::entry::missing::note_hole;
-use crate::record::recovery::Recovery;
+use crate::record::recovery::{Recovery, Role};
 use crate::run::hook::must_not_lock;
 
 /// INV-B1: the signal of a timer that was overdue when it was set met the closed gate.
@@ -94,7 +94,8 @@ fn a_policy_that_panics_waits_for_no_lock_of_the_program() {
     light.recovery.set(Some(Recovery {
         resume: nowhere,
         argument: core::ptr::null_mut(),
-        stack: 0,
+        stack: core::ptr::null(),
+        role: Role::Policy,
     }));
     assert!(must_not_lock(light), "while it decides");
     light.recovery.set(None);

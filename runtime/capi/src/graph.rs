@@ -1,0 +1,364 @@
+//! Graphs as C describes them: actors, FIFOs, task schedulers, memory that tiles share.
+
+use core::ffi::{c_char, c_void};
+use core::slice;
+
+use ::punctual_graph::{Application, GraphError};
+use punctual_model::{ActorId, Cpu, CpuId, Fifo, Graph, Place, PolicyKind, System, Tile, Work};
+
+use crate::admission::{Why, keep_why};
+use crate::edge::{is_place, sized, text};
+use crate::firing::{
+    CActor, CScheduler, punctual_decide, punctual_fire, punctual_update_firing_rule,
+};
+use crate::status::{Answer, punctual_status as Status};
+
+/// An actor: a function that is called when its tokens are there. Made by `punctual_actor_with`
+/// below, which sets `size`; a field that is 0 or null means what is said of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_actor {
+    /// `sizeof(punctual_actor)`.
+    pub size: usize,
+    /// Its name, which no other actor of the graph has.
+    pub name: *const c_char,
+    /// The tile that executes it, a number below 256 that is the program's own.
+    pub tile: u32,
+    /// The longest execution of a firing, claims and decision with it.
+    pub wcet_ns: u64,
+    /// Instead of it one for each phase. Null: they are equal.
+    pub phase_wcets_ns: *const u64,
+    /// How many.
+    pub phases: usize,
+    /// Its work. Null: it burns its wcet.
+    pub fire: punctual_fire,
+    /// Says how many tokens its next firing takes and hands on. Null: as many as its FIFOs say.
+    pub update: punctual_update_firing_rule,
+    /// What both get.
+    pub parameter: *mut c_void,
+}
+
+/// Where the tokens of a FIFO are kept: the values of `place`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum punctual_place {
+    /// With the tile of its reader.
+    PUNCTUAL_CONSUMER = 0,
+    /// With the tile of its writer.
+    PUNCTUAL_PRODUCER = 1,
+    /// With neither: both ends copy.
+    PUNCTUAL_MEMORY = 2,
+}
+
+/// A FIFO from one actor to another, or to itself: its state. Made by `punctual_fifo_between`
+/// below, which sets `size`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_fifo {
+    /// `sizeof(punctual_fifo)`.
+    pub size: usize,
+    /// Its name, which no other FIFO of the graph has.
+    pub name: *const c_char,
+    /// The actor that writes it: its place among the actors, from 0.
+    pub from: u32,
+    /// The actor that reads it.
+    pub to: u32,
+    /// Tokens that a firing of the writer hands on.
+    pub produce: u32,
+    /// Tokens that a firing of the reader takes.
+    pub consume: u32,
+    /// Instead of `produce` one number for each phase of the writer. Null: they are equal.
+    pub produce_by_phase: *const u32,
+    /// How many.
+    pub produce_phases: usize,
+    /// Instead of `consume` one number for each phase of the reader. Null: they are equal.
+    pub consume_by_phase: *const u32,
+    /// How many.
+    pub consume_phases: usize,
+    /// Bytes of a token.
+    pub token_size: u32,
+    /// Most tokens in it. 0: room for two iterations of the graph.
+    pub capacity: u32,
+    /// Tokens that are in it at first.
+    pub initial: u32,
+    /// One of `punctual_place`.
+    pub place: u32,
+    /// The bytes of these first tokens. Null: zeros.
+    pub first: *const c_void,
+}
+
+/// A task scheduler of one tile. A tile without one has its actors fire by turns.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_task_scheduler {
+    /// `sizeof(punctual_task_scheduler)`.
+    pub size: usize,
+    /// The tile.
+    pub tile: u32,
+    /// Chooses.
+    pub decide: punctual_decide,
+    /// What it gets.
+    pub parameter: *mut c_void,
+}
+
+/// An application: its actors and its FIFOs, and what goes with them. Made by `punctual_graph_of`
+/// below, which sets `size`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_graph {
+    /// `sizeof(punctual_graph)`.
+    pub size: usize,
+    /// Its name.
+    pub name: *const c_char,
+    /// Its actors.
+    pub actors: *const punctual_actor,
+    /// How many.
+    pub actor_count: usize,
+    /// Its FIFOs.
+    pub fifos: *const punctual_fifo,
+    /// How many.
+    pub fifo_count: usize,
+    /// Its own task schedulers. Null: none.
+    pub schedulers: *const punctual_task_scheduler,
+    /// How many.
+    pub scheduler_count: usize,
+    /// Bytes of each memory that its tiles share (`punctual_read_shm`). Null: none.
+    pub memories: *const usize,
+    /// How many.
+    pub memory_count: usize,
+}
+
+/// What a description says, read once.
+pub(crate) struct Parts {
+    graph: Graph,
+    actors: Vec<punctual_actor>,
+    fifos: Vec<punctual_fifo>,
+    schedulers: Vec<punctual_task_scheduler>,
+    memories: Vec<usize>,
+}
+
+/// An array of the caller's.
+///
+/// # Safety
+/// `from` is null, or to that many.
+unsafe fn all<'a, T>(from: *const T, count: usize) -> Result<&'a [T], Status> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    is_place(from)?;
+    // SAFETY: neither null nor misaligned, and to as many (the caller).
+    Ok(unsafe { slice::from_raw_parts(from, count) })
+}
+
+/// An array of structures that begin with their size.
+///
+/// # Safety
+/// `from` is null, or to that many.
+unsafe fn all_sized<T: Copy>(from: *const T, count: usize) -> Result<Vec<T>, Status> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    is_place(from)?;
+    // SAFETY: one of as many (the caller).
+    let one = |place| unsafe { sized(from.wrapping_add(place)) };
+    (0..count).map(one).collect()
+}
+
+impl Parts {
+    /// # Safety
+    /// `from` is null or to a description, with all that it points to.
+    pub(crate) unsafe fn of(from: *const punctual_graph) -> Result<Parts, Status> {
+        // SAFETY: as the caller vouches.
+        let from = unsafe { sized(from) }?;
+        // SAFETY: as the caller vouches.
+        let actors = unsafe { all_sized(from.actors, from.actor_count) }?;
+        // SAFETY: as the caller vouches.
+        let fifos = unsafe { all_sized(from.fifos, from.fifo_count) }?;
+        // SAFETY: as the caller vouches.
+        let mut graph = Graph::new(unsafe { text(from.name) }?);
+        for actor in &actors {
+            // SAFETY: as the caller vouches.
+            unsafe { add_actor(&mut graph, actor) }?;
+        }
+        for fifo in &fifos {
+            // SAFETY: as the caller vouches.
+            unsafe { add_fifo(&mut graph, fifo) }?;
+        }
+        Ok(Parts {
+            graph,
+            actors,
+            fifos,
+            // SAFETY: as the caller vouches.
+            schedulers: unsafe { all_sized(from.schedulers, from.scheduler_count) }?,
+            // SAFETY: as the caller vouches.
+            memories: unsafe { all(from.memories, from.memory_count) }?.to_vec(),
+        })
+    }
+
+    pub(crate) fn actors(&self) -> usize {
+        self.actors.len()
+    }
+
+    /// Whether the graph means something, and goes on for ever.
+    pub(crate) fn is_sound(&self) -> Answer {
+        let tiles = self.graph.actors.iter().map(|actor| actor.tile.cpu.0);
+        let cpus = (0..=tiles.max().unwrap_or(0)).map(|tile| Cpu {
+            name: tile.to_string(),
+            host: None,
+            policy: PolicyKind::Fifo,
+        });
+        let system = System {
+            cpus: cpus.collect(),
+            graphs: vec![self.graph.clone()],
+            ..System::default()
+        };
+        if let Err(errors) = system.validate() {
+            let words = errors.iter().map(|e| format!("{}: {}", e.message, e.help));
+            return invalid(words.collect::<Vec<_>>().join("\n"));
+        }
+        // Nothing is known of rates that an update says.
+        if self.actors.iter().any(|actor| actor.update.is_some()) {
+            return Ok(());
+        }
+        match punctual_analysis::admit(&system) {
+            Ok(verdict) if verdict.admitted => Ok(()),
+            Ok(verdict) => {
+                keep_why(Why::Verdict(Box::new(verdict)));
+                Err(Status::PUNCTUAL_REFUSED)
+            }
+            Err(error) => invalid(error.to_string()),
+        }
+    }
+
+    /// The application.
+    ///
+    /// # Safety
+    /// The functions keep their contracts, with their parameters.
+    pub(crate) unsafe fn make(&self) -> Result<Application, Status> {
+        let made = Application::new(&self.graph);
+        let mut made = made.map_err(|error| meaningless(&error))?;
+        made.keep_transitions(0);
+        for (actor, described) in self.graph.actors.iter().zip(&self.actors) {
+            if described.fire.is_none() && described.update.is_none() {
+                continue;
+            }
+            // SAFETY: as the caller vouches.
+            let own = unsafe {
+                CActor::of(
+                    described.fire.ok_or(Status::PUNCTUAL_INVALID)?,
+                    described.update,
+                    described.parameter,
+                    self.ports(&actor.name),
+                )
+            };
+            let added = made.actor_with(&actor.name, CActor::fire, CActor::update, own);
+            added.map_err(|error| meaningless(&error))?;
+        }
+        for (fifo, described) in self.graph.fifos.iter().zip(&self.fifos) {
+            let bytes = (fifo.initial as usize).checked_mul(fifo.token_size as usize);
+            if !described.first.is_null() {
+                let bytes = bytes.ok_or(Status::PUNCTUAL_INVALID)?;
+                // SAFETY: as the caller vouches.
+                let first = unsafe { all(described.first.cast::<u8>(), bytes) }?;
+                let set = made.initial(&fifo.name, first);
+                set.map_err(|error| meaningless(&error))?;
+            }
+        }
+        for described in &self.schedulers {
+            // SAFETY: as the caller vouches.
+            let own = unsafe {
+                CScheduler::of(
+                    described.decide.ok_or(Status::PUNCTUAL_INVALID)?,
+                    described.parameter,
+                )
+            };
+            let set = made.task_scheduler(tile(described.tile)?, own);
+            if set.is_err() {
+                return invalid(format!("no actor is on tile {}", described.tile));
+            }
+        }
+        for &bytes in &self.memories {
+            let added = made.shared_memory(bytes);
+            added.map_err(|error| meaningless(&error))?;
+        }
+        Ok(made)
+    }
+
+    /// How many FIFOs an actor reads and writes.
+    fn ports(&self, actor: &str) -> (usize, usize) {
+        let id = self.graph.actor_named(actor);
+        let count = |end: fn(&Fifo) -> ActorId| {
+            let fifos = self.graph.fifos.iter();
+            fifos.filter(|fifo| Some(end(fifo)) == id).count()
+        };
+        (count(|fifo| fifo.to), count(|fifo| fifo.from))
+    }
+}
+
+/// Keeps why a graph could not be made.
+pub(crate) fn meaningless(error: &GraphError) -> Status {
+    keep_why(Why::Words(error.to_string()));
+    match error {
+        GraphError::Shared(_) => Status::PUNCTUAL_NO_MEMORY,
+        _ => Status::PUNCTUAL_INVALID,
+    }
+}
+
+/// A mistake of the description, in words.
+fn invalid<T>(words: String) -> Result<T, Status> {
+    keep_why(Why::Words(words));
+    Err(Status::PUNCTUAL_INVALID)
+}
+
+fn tile(number: u32) -> Result<Tile, Status> {
+    match u16::try_from(number) {
+        Ok(number) if usize::from(number) < System::MAX_CPUS => Ok(Tile::cpu(CpuId(number))),
+        _ => invalid(format!(
+            "a tile has a number below {}, and not {number}",
+            System::MAX_CPUS
+        )),
+    }
+}
+
+/// # Safety
+/// What it points to is there.
+unsafe fn add_actor(graph: &mut Graph, from: &punctual_actor) -> Answer {
+    // SAFETY: as the caller vouches.
+    let name = unsafe { text(from.name) }?;
+    let id = graph.actor(name, tile(from.tile)?, Work::from_ns(from.wcet_ns));
+    // SAFETY: as the caller vouches.
+    let by_phase = unsafe { all(from.phase_wcets_ns, from.phases) }?;
+    if !by_phase.is_empty() {
+        let wcets = by_phase.iter().map(|&ns| Work::from_ns(ns));
+        graph.actors[id.index()].wcet = wcets.collect();
+    }
+    Ok(())
+}
+
+/// # Safety
+/// What it points to is there.
+unsafe fn add_fifo(graph: &mut Graph, from: &punctual_fifo) -> Answer {
+    // SAFETY: as the caller vouches.
+    let name = unsafe { text(from.name) }?;
+    let fifo = graph.fifo(name, ActorId(from.from), ActorId(from.to));
+    // SAFETY: as the caller vouches.
+    let produce = unsafe { all(from.produce_by_phase, from.produce_phases) }?;
+    // SAFETY: as the caller vouches.
+    let consume = unsafe { all(from.consume_by_phase, from.consume_phases) }?;
+    let rates = |constant: u32, by_phase: &[u32]| match by_phase {
+        [] => vec![constant],
+        by_phase => by_phase.to_vec(),
+    };
+    fifo.produce = rates(from.produce, produce);
+    fifo.consume = rates(from.consume, consume);
+    fifo.capacity = Some(from.capacity).filter(|&capacity| capacity > 0);
+    fifo.initial = from.initial;
+    fifo.token_size = from.token_size;
+    fifo.place = match from.place {
+        0 => Place::Consumer,
+        1 => Place::Producer,
+        2 => Place::Memory,
+        _ => return Err(Status::PUNCTUAL_INVALID),
+    };
+    Ok(())
+}
