@@ -4,10 +4,12 @@ use core::any::Any;
 use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use punctual_model::Instant;
 use punctual_switch::{Dispatched, RecordCell, SchedulerRecord, dispatch};
 
+use crate::choice::Choice;
 use crate::platform::{Clock, LightThread, Stack, Storage};
 use crate::word::{NOBODY, Word};
 
@@ -57,6 +59,8 @@ pub(crate) struct Group {
     pub(crate) threads: Vec<DirectThread>,
     pub(crate) light: LightThread,
     pub(crate) clock: Clock,
+    /// Who goes on where the running thread names nobody; `None`: turns.
+    pub(crate) choice: Option<Arc<Choice>>,
     /// Since when `current` executes; also set by the signal.
     pub(crate) since: AtomicU64,
     /// Preemptions of its threads; by the signal.
@@ -70,6 +74,8 @@ pub(crate) struct Group {
     /// Who should run, by the last decision.
     pub(crate) running: Cell<usize>,
     pub(crate) ready: RefCell<VecDeque<usize>>,
+    /// The first of `ready` has been named by whoever ran.
+    pub(crate) named: Cell<bool>,
     pub(crate) blocked_until: Cell<Option<Instant>>,
     pub(crate) dispatches: Cell<u64>,
     pub(crate) stale: Cell<u64>,
@@ -122,9 +128,7 @@ impl Group {
                 return false;
             };
             ready.remove(place);
-            self.threads[me].state.set(State::Ready);
-            ready.push_front(me);
-            ready.push_front(to);
+            self.hand_over(me, to, ready);
             true
         });
         if found {
@@ -133,6 +137,14 @@ impl Group {
             self.give_way();
         }
         found
+    }
+
+    /// The caller stays ready, behind a thread that goes on at once and is in no queue.
+    pub(super) fn hand_over(&self, me: usize, to: usize, ready: &mut VecDeque<usize>) {
+        self.threads[me].state.set(State::Ready);
+        ready.push_front(me);
+        ready.push_front(to);
+        self.named.set(true);
     }
 
     /// `false`: the time was over before somebody came.
@@ -209,7 +221,7 @@ impl Group {
                 let next = match self.running.get() {
                     // It has been chosen already, and was dispatched to.
                     chosen if chosen == me && self.is_running(me) => me,
-                    _ => ready.pop_front().unwrap_or(MAIN),
+                    _ => self.choose(ready).unwrap_or(MAIN),
                 };
                 self.threads[next].state.set(State::Running);
                 self.running.set(next);
@@ -236,6 +248,14 @@ impl Group {
         }
     }
 
+    /// Takes the next out of the queue: who has been named, else by the choice. O(threads).
+    fn choose(&self, ready: &mut VecDeque<usize>) -> Option<usize> {
+        let named = self.named.replace(false);
+        let choice = self.choice.as_ref().filter(|_| !named);
+        let chosen = choice.and_then(|choice| choice.place_in(ready));
+        ready.remove(chosen.unwrap_or(0))
+    }
+
     fn is_running(&self, thread: usize) -> bool {
         self.threads[thread].state.get() == State::Running
     }
@@ -252,6 +272,7 @@ impl Group {
             ready.push_back(chosen);
         } else {
             ready.push_front(chosen);
+            self.named.set(true);
         }
     }
 

@@ -285,9 +285,7 @@ impl Group {
         }
         if let Some(place) = ready.iter().position(|&thread| thread == holder) {
             ready.remove(place);
-            self.threads[me].state.set(State::Ready);
-            ready.push_front(me);
-            ready.push_front(holder);
+            self.hand_over(me, holder, ready);
             self.helped.set(self.helped.get() + 1);
         } else {
             self.threads[me].state.set(State::Blocked);
@@ -350,9 +348,7 @@ impl Group {
                 return false;
             };
             ready.remove(place);
-            self.threads[me].state.set(State::Ready);
-            ready.push_front(me);
-            ready.push_front(last);
+            self.hand_over(me, last, ready);
             true
         });
         if goes {

@@ -14,11 +14,13 @@
 //! ```
 //!
 //! The order is round robin: who was preempted goes to the end, with a turn that ends whenever the
-//! light thread is preempted. What the scheduler knows is guarded by one word (`busy`): a
+//! light thread is preempted. A [`Choice`] in its place keeps a preempted thread going, or lets one
+//! that decides come first from an instant on. What the scheduler knows is guarded by one word (`busy`): a
 //! preemption that finds it set lets the holder go on, who gives way as soon as he is out (Slite's
 //! and Composite's helping, for one CPU). What its threads share besides is guarded by a
 //! [`HelpingLock`] each.
 
+mod choice;
 mod group;
 mod helping;
 mod platform;
@@ -30,6 +32,7 @@ use core::cell::Cell;
 
 use punctual_model::Instant;
 
+pub use choice::Choice;
 pub use helping::{HelpingError, HelpingGuard, HelpingLock};
 pub use scheduler::{DirectReport, Scheduler};
 

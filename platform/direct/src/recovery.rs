@@ -98,12 +98,15 @@ impl Group {
         recovered: Recovered,
         frame: SignalFrame,
     ) -> Option<*mut DispatchRecord> {
-        self.since.store(self.now().ticks(), Ordering::Relaxed);
+        let now = self.now();
+        self.since.store(now.ticks(), Ordering::Relaxed);
         let main = self.records[MAIN].get();
         let current = recovered.current();
         let busy = self.busy.load(Ordering::Relaxed);
         // SAFETY: a record of the group.
         let main_waits = current != main && unsafe { (*main).is_resumable() };
+        let is_due = self.choice.as_ref().is_none_or(|choice| choice.is_due(now));
+        let main_waits = main_waits && is_due;
         let takes_over = main_waits && !busy && self.is_plausible(MAIN);
         if main_waits && busy {
             self.wanted.store(true, Ordering::Relaxed);

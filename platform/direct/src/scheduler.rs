@@ -4,12 +4,14 @@ use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{
     Control, DispatchRecord, Dispatched, RecordCell, SchedulerRecord, dispatch_call,
 };
 
+use crate::choice::Choice;
 use crate::group::{DirectBody, DirectThread, Group, MAIN, State};
 use crate::platform::{
     DirectScheduler, Library, LightThread, Registration, Stack, Storage, can_write_thread_pointer,
@@ -82,6 +84,7 @@ impl Scheduler {
             threads,
             light,
             clock: light.clock(),
+            choice: None,
             since: AtomicU64::new(0),
             preemptions: Cell::new(0),
             refused: Cell::new(0),
@@ -89,6 +92,7 @@ impl Scheduler {
             busy: AtomicBool::new(false),
             running: Cell::new(MAIN),
             ready: RefCell::new(VecDeque::with_capacity(2 * capacity + 2)),
+            named: Cell::new(false),
             blocked_until: Cell::new(None),
             dispatches: Cell::new(0),
             stale: Cell::new(0),
@@ -132,6 +136,12 @@ impl Scheduler {
         body: impl FnOnce() + Send + 'static,
     ) -> Result<DirectId, DirectError> {
         self.add(Box::new(body), None)
+    }
+
+    /// Puts a choice in the place of turns, before the scheduler runs. Its threads keep it, too, and
+    /// say by it who is next.
+    pub fn choose_by(&mut self, choice: Arc<Choice>) {
+        self.group.choice = Some(choice);
     }
 
     fn add(&mut self, body: DirectBody, storage: Option<Storage>) -> Result<DirectId, DirectError> {

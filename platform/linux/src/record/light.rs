@@ -112,8 +112,8 @@ pub(crate) struct Light {
     panic: UnsafeCell<Option<String>>,
     /// Where it goes on if the code that it calls crashes.
     pub(crate) recovery: Cell<Option<Recovery>>,
-    /// A panic of it is contained, and told by its caller.
-    pub(crate) contains: Cell<bool>,
+    /// So many calls of it, of its direct threads too, contain panics and tell them. Any time.
+    pub(crate) contains: AtomicU32,
     /// The fault after which it went on there: the signal and the address.
     pub(crate) fault: Cell<(i32, u64)>,
     /// The address of the futex it waits for; 0: none, or it has been woken. Any time.
@@ -177,7 +177,7 @@ impl Light {
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             recovery: Cell::new(None),
-            contains: Cell::new(false),
+            contains: AtomicU32::new(0),
             fault: Cell::new((0, 0)),
             executed: AtomicU64::new(0),
             looked: AtomicU64::new(0),

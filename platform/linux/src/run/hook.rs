@@ -9,6 +9,7 @@
 //! is not called in any of them. The panic is said all the same, and unwinds.
 
 use core::fmt::Write;
+use core::sync::atomic::Ordering;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::Once;
 
@@ -37,7 +38,9 @@ pub(crate) fn install() {
 
 /// Whether nobody could wait for a lock that this thread takes, or it for theirs.
 pub(crate) fn must_not_lock(light: &Light) -> bool {
-    light.has_gate_closed() || light.recovery.get().is_some() || light.contains.get()
+    light.has_gate_closed()
+        || light.recovery.get().is_some()
+        || light.contains.load(Ordering::Relaxed) > 0
 }
 
 fn say(light: &Light, panic: &PanicHookInfo<'_>) {

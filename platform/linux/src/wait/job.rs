@@ -120,10 +120,12 @@ fn look_at_clock(light: &Light) {
 /// What the panic said.
 pub fn contain<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     let light = current_light();
-    let before = light.map(|light| light.contains.replace(true));
+    if let Some(light) = light {
+        light.contains.fetch_add(1, Ordering::Relaxed);
+    }
     let outcome = catch_unwind(AssertUnwindSafe(body));
-    if let (Some(light), Some(before)) = (light, before) {
-        light.contains.set(before);
+    if let Some(light) = light {
+        light.contains.fetch_sub(1, Ordering::Relaxed);
     }
     match outcome {
         Ok(result) => Ok(result),
