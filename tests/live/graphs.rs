@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use punctual::graph::{Application, Applications, Firing, TaskScheduler, Tasks, TileBook};
+use punctual::graph::{
+    Application, Applications, Firing, Moved, State, TaskScheduler, Tasks, TileBook,
+};
 use punctual::{LiveOptions, Log, Span, System, Workloads, run};
 use punctual_model::{Instant, Ns};
 
@@ -224,4 +226,138 @@ fn preemptions_are_told_when_the_records_go_to_a_file() {
     let preempted = moves.filter(|moved| moved.preempted).count();
     assert!(preempted > 10, "{preempted}");
     is_replayed("numbers", &log);
+}
+
+/// Two actors of one tile in one slot of each frame, in which the long one does not end its firing.
+fn between(preempted: &str) -> String {
+    format!(
+        r#"
+[system]
+cpus = [0]
+
+[cpu.0]
+policy = "tdm"
+frame = "2ms"
+scheduling-time = "50us"
+
+[scheduler.own]
+on = "cpu.0"
+policy = "fifo"
+slots = [{{ at = "0ms", length = "600us" }}]
+
+[scheduler.other]
+on = "cpu.0"
+policy = "fifo"
+slots = [{{ at = "700us", length = "500us" }}]
+
+[task.beside]
+class = "periodic"
+on = "scheduler.other"
+period = "20ms"
+wcet = "50us"
+
+[graph.numbers]
+actors = [
+  {{ name = "quick", on = "scheduler.own", wcet = "150us" }},
+  {{ name = "long", on = "scheduler.own", wcet = "1300us" }},
+]
+fifos = [
+  {{ name = "numbers", from = "quick", to = "long", consume = 2, capacity = 8, token-size = 24 }},
+]
+orders = [{{ on = "scheduler.own", when = "between-slots", {preempted} }}]
+"#
+    )
+}
+
+/// A run of it until the long actor has fired so often, with the functions of a program.
+fn flown_between(
+    preempted: &str,
+    enough: u64,
+    change: impl FnOnce(&mut Application, &System),
+) -> (Log, Arc<TileBook>) {
+    let _alone = crate::alone();
+    let file = between(preempted);
+    let system = punctual_spec::parse(&file, "between.toml").unwrap().system;
+    let mut application = Application::new(&system.graphs[0]).unwrap();
+    change(&mut application, &system);
+    let applications = Applications::default();
+    applications.bring(application);
+    let options = LiveOptions {
+        // A loaded machine takes its time.
+        duration: Some(Span::from_ms(20_000)),
+        force: true,
+        applications: applications.clone(),
+        ..LiveOptions::default()
+    };
+    let log = run(&system, &options, &mut Workloads::new(), &mut |_| {
+        let books = applications.books();
+        let fired = books.first().map_or(0, |(_, book)| book.firings("long"));
+        fired < enough
+    });
+    let book = applications.books().remove(0).1;
+    (log.unwrap(), book)
+}
+
+/// The transitions of its tile, with the number of the frame that each was in.
+fn by_frame(log: &Log) -> Vec<(u64, Moved)> {
+    let frame = log.tables.frequency.ticks_nearest(2_000_000);
+    let moves = log.cpus[0].moves.iter();
+    moves
+        .map(|moved| (moved.at.ticks() / frame, *moved))
+        .collect()
+}
+
+/// Of both rules: one firing begins in a slot, and an order is kept by slots, not by time.
+fn one_firing_begins_in_a_slot(log: &Log) {
+    let begun = by_frame(log)
+        .into_iter()
+        .filter(|(_, moved)| moved.state == State::Claim && !moved.preempted);
+    let mut frames: Vec<u64> = begun.map(|(frame, _)| frame).collect();
+    let all = frames.len();
+    frames.dedup();
+    assert!(
+        all > 20 && frames.len() == all,
+        "{all} in {} slots",
+        frames.len()
+    );
+}
+
+#[test]
+fn between_slots_a_firing_goes_on_into_the_next_slot_whose_rest_stays_empty() {
+    let (log, book) = flown_between(r#"preempted = "continues""#, 6, |_, _| ());
+    assert_eq!(book.fault(Instant::ZERO, PATIENCE), None);
+    one_firing_begins_in_a_slot(&log);
+    // Nobody comes between the parts of a firing.
+    let mut fires = None;
+    for (_, moved) in by_frame(&log) {
+        assert!(fires.is_none_or(|actor| actor == moved.actor), "{moved:?}");
+        fires = (moved.state != State::Idle).then_some(moved.actor);
+    }
+    let (quick, long) = (book.firings("quick"), book.firings("long"));
+    // Two of the quick one and three slots of the long one are an iteration.
+    assert!(long >= 6 && quick >= 2 * long, "{quick} and {long}");
+    is_replayed("between", &log);
+    obeys_the_rules("between", &log);
+}
+
+#[test]
+fn between_slots_a_preempted_firing_is_passed_over_and_goes_on_in_its_turn() {
+    let (log, book) = flown_between(r#"preempted = "passed-over""#, 12, |_, _| ());
+    assert_eq!(book.fault(Instant::ZERO, PATIENCE), None);
+    one_firing_begins_in_a_slot(&log);
+    let (mut between, mut long_fires) = (0, false);
+    for (_, moved) in by_frame(&log) {
+        match moved.actor.index() {
+            0 => between += u64::from(long_fires && moved.state == State::Compute),
+            _ => long_fires = moved.state != State::Idle,
+        }
+    }
+    assert!(
+        between >= 2,
+        "{between} firings came between the parts of another"
+    );
+    let (quick, long) = (book.firings("quick"), book.firings("long"));
+    assert!(long >= 6 && quick >= 2 * long, "{quick} and {long}");
+    is_replayed("between", &log);
+    obeys_the_rules("between", &log);
 }

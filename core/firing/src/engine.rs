@@ -221,6 +221,11 @@ impl<S: TaskScheduler> Engine<S> {
         Activity::Claim(place)
     }
 
+    /// The actor whose firing is under way and has not been passed over.
+    pub fn current(&self) -> Option<usize> {
+        self.current
+    }
+
     /// The number of actors on this tile.
     pub fn actors(&self) -> usize {
         self.tasks.len()

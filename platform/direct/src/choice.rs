@@ -1,4 +1,4 @@
-//! Who goes on, in place of turns.
+//! The order of direct threads in place of turns.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use punctual_model::Instant;
 
 use crate::DirectId;
-use crate::group::MAIN;
+use crate::word::NOBODY;
 
 /// The order of a [`crate::Scheduler`]'s threads where they say themselves who is next.
 ///
@@ -32,7 +32,7 @@ impl Choice {
     /// Nobody is next, and preempted threads go on.
     pub const fn new() -> Choice {
         Choice {
-            next: AtomicUsize::new(MAIN),
+            next: AtomicUsize::new(NOBODY),
             from: AtomicU64::new(u64::MAX),
         }
     }

@@ -59,7 +59,7 @@ pub(crate) struct Group {
     pub(crate) threads: Vec<DirectThread>,
     pub(crate) light: LightThread,
     pub(crate) clock: Clock,
-    /// Who goes on where the running thread names nobody; `None`: turns.
+    /// The order where the running thread names nobody; `None`: turns.
     pub(crate) choice: Option<Arc<Choice>>,
     /// Since when `current` executes; also set by the signal.
     pub(crate) since: AtomicU64,
@@ -74,7 +74,7 @@ pub(crate) struct Group {
     /// Who should run, by the last decision.
     pub(crate) running: Cell<usize>,
     pub(crate) ready: RefCell<VecDeque<usize>>,
-    /// The first of `ready` has been named by whoever ran.
+    /// The first of `ready` has been named by the thread that ran.
     pub(crate) named: Cell<bool>,
     pub(crate) blocked_until: Cell<Option<Instant>>,
     pub(crate) dispatches: Cell<u64>,
@@ -248,7 +248,8 @@ impl Group {
         }
     }
 
-    /// Takes the next out of the queue: who has been named, else by the choice. O(threads).
+    /// Takes the next out of the queue: a thread that has been named, else by the choice.
+    /// O(threads).
     fn choose(&self, ready: &mut VecDeque<usize>) -> Option<usize> {
         let named = self.named.replace(false);
         let choice = self.choice.as_ref().filter(|_| !named);

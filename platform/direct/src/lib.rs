@@ -13,11 +13,13 @@
 //!                          └─ direct thread 2 ─┴─ dispatch to each other
 //! ```
 //!
-//! The order is round robin: who was preempted goes to the end, with a turn that ends whenever the
+//! The order is round robin: a preempted thread goes to the end, with a turn that ends whenever the
 //! light thread is preempted. A [`Choice`] in its place keeps a preempted thread going, or lets one
-//! that decides come first from an instant on. What the scheduler knows is guarded by one word (`busy`): a
-//! preemption that finds it set lets the holder go on, who gives way as soon as he is out (Slite's
-//! and Composite's helping, for one CPU). What its threads share besides is guarded by a
+//! that decides come first from an instant on.
+//!
+//! One word (`busy`) guards the scheduler's own data. A preemption that finds it set lets the
+//! holder go on, which gives way as soon as it is out (Slite's and Composite's helping, for one
+//! CPU). What its threads share besides is guarded by a
 //! [`HelpingLock`] each.
 
 mod choice;

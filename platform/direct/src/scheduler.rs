@@ -138,8 +138,8 @@ impl Scheduler {
         self.add(Box::new(body), None)
     }
 
-    /// Puts a choice in the place of turns, before the scheduler runs. Its threads keep it, too, and
-    /// say by it who is next.
+    /// Puts a choice in the place of turns, before the scheduler runs. Its threads keep it, too,
+    /// and name the next thread by it.
     pub fn choose_by(&mut self, choice: Arc<Choice>) {
         self.group.choice = Some(choice);
     }

@@ -479,12 +479,12 @@ fn with_a_choice_a_preempted_thread_goes_on_and_one_that_ends_names_the_next() {
             Arc::new(Mutex::new(Vec::new())),
         );
         let ended = Arc::new(AtomicU64::new(0));
-        for me in 0..3_u64 {
+        for me in 0..3_usize {
             let (order, all, choice) = (order.clone(), Arc::clone(&ids), Arc::clone(&choice));
             let ended = Arc::clone(&ended);
             let body = move || {
                 let next: Vec<DirectId> = all.lock().expect("one at a time").clone();
-                choice.set_next(next[(me as usize + 2) % 3]);
+                choice.set_next(next[(me + 2) % 3]);
                 let before = ended.load(Relaxed);
                 // Many turns of the light thread long: by turns, another would come to its end.
                 for _ in 0..2_000 {
@@ -499,7 +499,7 @@ fn with_a_choice_a_preempted_thread_goes_on_and_one_that_ends_names_the_next() {
         }
         choice.set_next(ids.lock().expect("one at a time")[1]);
         let report = scheduler.run();
-        let order: Vec<u64> = order.lock().expect("one at a time").clone();
+        let order: Vec<usize> = order.lock().expect("one at a time").clone();
         (report, order)
     });
     assert_eq!((report.ended, report.refused), (3, 0), "{report:?}");

@@ -3,12 +3,12 @@
 use core::cell::{Cell, RefCell};
 
 use punctual_fifo::CopyEngine;
-use punctual_firing::{Engine, Rule, TaskScheduler};
+use punctual_firing::{Engine, Port, TaskScheduler};
 use punctual_model::Instant;
 
 use crate::ends::Ends;
 use crate::memory::Memory;
-use crate::meter::Reading;
+use crate::meter::{Meter, Reading};
 
 /// One execution of an actor: its input is there and its output has space.
 #[derive(Debug)]
@@ -27,8 +27,10 @@ pub struct Firing<'a> {
 }
 
 /// The course of the firing under way, in ticks that its thread has executed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Course {
+    /// The clock of its thread.
+    pub(crate) meter: Meter,
     /// Where it was claimed.
     pub(crate) begun: Cell<u64>,
     /// Counted as executed since then, but not by the firing: the scheduler's part of preemptions,
@@ -36,16 +38,21 @@ pub(crate) struct Course {
     pub(crate) aside: Cell<u64>,
     /// From when to when it has seen itself not execute.
     pub(crate) away: RefCell<Vec<(Instant, Instant)>>,
+    /// Its preemptions are told by another, who knows who went on meanwhile.
+    pub(crate) is_told: bool,
 }
 
 /// Times away that one firing keeps.
 const AWAY: usize = 64;
 
 impl Course {
-    pub(crate) fn new() -> Course {
+    pub(crate) fn new(meter: Meter) -> Course {
         Course {
+            meter,
+            begun: Cell::new(0),
+            aside: Cell::new(0),
             away: RefCell::new(Vec::with_capacity(AWAY)),
-            ..Course::default()
+            is_told: false,
         }
     }
 
@@ -54,7 +61,7 @@ impl Course {
         let passed = now.executed.ticks().saturating_sub(last.executed.ticks());
         self.aside.set(self.aside.get() + passed);
         let mut away = self.away.borrow_mut();
-        if away.len() < AWAY {
+        if away.len() < AWAY && !self.is_told {
             away.push((last.now, now.now));
         }
     }
@@ -63,19 +70,19 @@ impl Course {
 /// Claimed tokens, by the order of FIFOs in the graph among those that the actor reads.
 #[derive(Debug)]
 pub struct Inputs<'a> {
-    pub(crate) rule: &'a Rule,
+    pub(crate) ports: &'a [Port],
     pub(crate) readers: &'a [Option<punctual_fifo::Reader>],
 }
 
 impl Inputs<'_> {
     /// How many FIFOs the actor reads.
     pub fn count(&self) -> usize {
-        self.rule.inputs().len()
+        self.ports.len()
     }
 
     /// The bytes of one token of an input; 0 where the actor has no such input.
     pub fn token_size(&self, input: usize) -> usize {
-        let port = self.rule.inputs().get(input);
+        let port = self.ports.get(input);
         let reader = port.and_then(|port| self.readers.get(port.fifo)?.as_ref());
         reader.map_or(0, punctual_fifo::Reader::token_size)
     }
@@ -84,7 +91,7 @@ impl Inputs<'_> {
     /// has no such input. O(1).
     #[inline]
     pub fn tokens(&self, input: usize) -> &[u8] {
-        let port = self.rule.inputs().get(input);
+        let port = self.ports.get(input);
         let reader = port.and_then(|port| self.readers.get(port.fifo)?.as_ref());
         reader.map_or(&[], |reader| reader.claimed())
     }
@@ -93,21 +100,21 @@ impl Inputs<'_> {
 /// Claimed places, by the order of FIFOs in the graph among those that the actor writes.
 #[derive(Debug)]
 pub struct Outputs<'a> {
-    pub(crate) rule: &'a Rule,
+    pub(crate) ports: &'a [Port],
     pub(crate) writers: &'a mut [Option<punctual_fifo::Writer>],
 }
 
 impl Outputs<'_> {
     /// How many FIFOs the actor writes.
     pub fn count(&self) -> usize {
-        self.rule.outputs().len()
+        self.ports.len()
     }
 
     /// The bytes of all tokens of this firing for one FIFO, in one piece, with old content; empty
     /// where the actor has no such output. O(1).
     #[inline]
     pub fn tokens(&mut self, output: usize) -> &mut [u8] {
-        let port = self.rule.outputs().get(output);
+        let port = self.ports.get(output);
         let writer = port.and_then(|port| self.writers.get_mut(port.fifo)?.as_mut());
         writer.map_or(&mut [], |writer| writer.claimed())
     }
@@ -120,7 +127,7 @@ impl Outputs<'_> {
         let mut rest = self.writers.iter_mut();
         // Ports have the order of FIFOs.
         let mut passed = 0;
-        self.rule.outputs().iter().map(move |port| {
+        self.ports.iter().map(move |port| {
             let writer = rest.nth(port.fifo - passed).and_then(Option::as_mut);
             passed = port.fifo + 1;
             writer.map_or((&mut [][..], 0), |writer| {
@@ -272,8 +279,14 @@ pub(crate) fn firing<'a, S: TaskScheduler>(
     let rule = engine.rule(place)?;
     let (readers, writers, (memories, copies)) = ends.split();
     Some(Firing {
-        inputs: Inputs { rule, readers },
-        outputs: Outputs { rule, writers },
+        inputs: Inputs {
+            ports: rule.inputs(),
+            readers,
+        },
+        outputs: Outputs {
+            ports: rule.outputs(),
+            writers,
+        },
         number: engine.firings(place)?,
         phase: rule.phase(),
         shared: Shared { memories, copies },

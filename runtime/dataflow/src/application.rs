@@ -6,15 +6,17 @@ use std::sync::Arc;
 use punctual_dataflow::{Rates, firings_per_iteration};
 use punctual_fifo::{CopyEngine, FifoError, Shape, Writer, fifo};
 use punctual_firing::{Declared, Engine, TaskScheduler, When};
-use punctual_model::{ActorId, Fifo, Graph, Place, Tile as TileId, WorkSource};
+use punctual_model::{ActorId, Fifo, Graph, Place, Preempted, System, Tile as TileId, WorkSource};
 
 use crate::actor::{Duty, Firing, Function, NextRule, With};
+use crate::between::{AnyScheduler, Between};
 use crate::book::{ActorBook, Notes, TileBook};
 use crate::burn::{self, Burn, Varying};
 use crate::ends::Ends;
 use crate::memory::Memory;
 use crate::meter::Meter;
-use crate::tile::{AnyScheduler, Tile};
+use crate::slots::Slots;
+use crate::tile::Tile;
 
 /// Transitions that a tile keeps where nobody says how many.
 const TRANSITIONS: usize = 1 << 20;
@@ -30,7 +32,8 @@ pub enum GraphError {
     Fifo(String, FifoError),
     /// The first tokens of a FIFO are not as many bytes as the graph says.
     Initial(String),
-    /// The actors of this graph decide between slots on some tile, which is not executed for real.
+    /// The actors of this graph decide between slots on some tile, and no system says which these
+    /// are ([`Application::tiles_in`]).
     BetweenSlots(String),
     /// The work of an actor is neither a function that a program brings nor time to burn.
     Work(String),
@@ -56,7 +59,7 @@ impl fmt::Display for GraphError {
             }
             GraphError::BetweenSlots(graph) => write!(
                 f,
-                "the graph `{graph}` decides between slots, which virtual time alone executes"
+                "the graph `{graph}` decides between slots, and no system says which"
             ),
             GraphError::Work(actor) => {
                 write!(
@@ -232,15 +235,23 @@ impl Application {
     ///
     /// # Errors
     /// [`GraphError::BetweenSlots`], [`GraphError::Fifo`], [`GraphError::Work`].
-    pub fn tiles(mut self) -> Result<Vec<Tile>, GraphError> {
-        if self
-            .graph
-            .orders
-            .iter()
-            .any(|order| order.when != When::OwnTime)
-        {
-            return Err(GraphError::BetweenSlots(self.graph.name.clone()));
-        }
+    pub fn tiles(self) -> Result<Vec<Tile>, GraphError> {
+        self.tiles_with(|_| None)
+    }
+
+    /// The same, with the slots of a system for tiles that decide between them.
+    ///
+    /// # Errors
+    /// As [`Application::tiles`]; [`GraphError::BetweenSlots`] where such a tile has no slots.
+    pub fn tiles_in(self, system: &System) -> Result<Vec<Tile>, GraphError> {
+        let frequency = Meter::new().frequency();
+        self.tiles_with(|tile| Slots::of(system, tile, frequency))
+    }
+
+    fn tiles_with(
+        mut self,
+        slots: impl Fn(TileId) -> Option<Slots>,
+    ) -> Result<Vec<Tile>, GraphError> {
         let mut tiles: Vec<TileId> = Vec::new();
         for (actor, duty) in self.graph.actors.iter().zip(&self.duties) {
             let burns = matches!(actor.work, None | Some(WorkSource::Burn(_)));
@@ -267,11 +278,24 @@ impl Application {
             ends[tile_of(of.from)].set_writer(at, writer);
             ends[tile_of(of.to)].set_reader(at, reader);
         }
-        let made = tiles.iter().zip(ends);
-        Ok(made.map(|(&tile, ends)| self.tile(tile, ends)).collect())
+        let mut made = tiles.iter().zip(ends);
+        made.try_fold(Vec::new(), |mut all, (&tile, ends)| {
+            let order = self.graph.order_on(tile);
+            let between = match order.map_or(When::OwnTime, |order| order.when) {
+                When::OwnTime => None,
+                When::BetweenSlots(preempted) => {
+                    let slots = slots(tile);
+                    let no_slots = || GraphError::BetweenSlots(self.graph.name.clone());
+                    let passes_over = preempted == Preempted::PassedOver;
+                    Some(Between::new(slots.ok_or_else(no_slots)?, passes_over))
+                }
+            };
+            all.push(self.tile(tile, ends, between));
+            Ok(all)
+        })
     }
 
-    fn tile(&mut self, tile: TileId, ends: Ends) -> Tile {
+    fn tile(&mut self, tile: TileId, ends: Ends, between: Option<Between>) -> Tile {
         let meter = Meter::new();
         let graph = &self.graph;
         let here = (0..).map(ActorId).zip(&graph.actors);
@@ -304,8 +328,12 @@ impl Application {
             Some(at) => self.schedulers.swap_remove(at).1,
             None => Box::new(Declared::of(graph, tile)),
         };
-        let engine = Engine::new(graph, tile, When::OwnTime, scheduler);
-        Tile::new(engine, ends, duties, Notes::new(Arc::new(book), meter))
+        let when = graph
+            .order_on(tile)
+            .map_or(When::OwnTime, |order| order.when);
+        let engine = Engine::new(graph, tile, when, scheduler);
+        let notes = Notes::new(Arc::new(book), meter);
+        Tile::new(engine, ends, duties, notes, between)
     }
 
     /// A FIFO without a limit gets room for two iterations beyond its first tokens, or for two

@@ -52,7 +52,7 @@ impl Applications {
                 Some(at) => brought.swap_remove(at),
                 None => Application::new(graph)?,
             };
-            let tiles = application.tiles()?;
+            let tiles = application.tiles_in(system)?;
             let books = tiles.iter().map(|tile| (id, Arc::clone(tile.book())));
             kept.books.extend(books);
             all.extend(tiles);

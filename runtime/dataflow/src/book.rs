@@ -1,6 +1,6 @@
 //! Counts and transitions of a tile, readable by others while it goes on
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use punctual_firing::{Moved, Observer, State};
@@ -24,6 +24,10 @@ pub struct Over {
     pub interruptions: u64,
 }
 
+/// A firing under way that has executed for so many wcets, and for so long, is taken for endless.
+const ENDLESS_WCETS: u64 = 4;
+const ENDLESS_NS: u64 = 10_000_000;
+
 /// Firings beyond their wcets that are named one by one.
 const OVERS: usize = 64;
 
@@ -41,6 +45,9 @@ pub struct ActorBook {
     longest: AtomicU64,
     executed: AtomicU64,
     over: AtomicU64,
+    /// Ticks that the firing under way had executed when it was interrupted last, where others may
+    /// go on before it; 0: there is none.
+    under_way: AtomicU64,
     /// Ticks at which its first and its last whole iteration ended.
     first: AtomicU64,
     last: AtomicU64,
@@ -58,6 +65,7 @@ impl ActorBook {
             longest: zero(),
             executed: zero(),
             over: zero(),
+            under_way: zero(),
             first: zero(),
             last: zero(),
         }
@@ -76,6 +84,11 @@ impl ActorBook {
     /// Iterations of the graph whose firings of this actor have ended.
     pub fn iterations(&self) -> u64 {
         self.firings() / self.per_iteration
+    }
+
+    /// Its firing was interrupted after it had executed so much, and others may go on.
+    pub(crate) fn set_under_way(&self, executed: u64) {
+        self.under_way.store(executed, Ordering::Relaxed);
     }
 
     fn end(&self, firing: u64, executed: u64, now: Instant) -> bool {
@@ -134,6 +147,7 @@ pub struct TileBook {
     decisions: AtomicU64,
     refused: AtomicU64,
     fault: Mutex<Option<String>>,
+    failed: AtomicBool,
 }
 
 mod activity {
@@ -171,6 +185,7 @@ impl TileBook {
             decisions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             fault: Mutex::new(None),
+            failed: AtomicBool::new(false),
         }
     }
 
@@ -230,6 +245,50 @@ impl TileBook {
         })
     }
 
+    /// Keeps a transition. Threads of one CPU call it, one at a time.
+    #[inline]
+    pub(crate) fn keep(&self, at: Instant, place: usize, firing: u64, state: (State, bool)) {
+        let transitions = &self.transitions;
+        let kept = transitions.count.load(Ordering::Relaxed);
+        let Some([when, what]) = transitions.words.get(kept) else {
+            return self.lose(at);
+        };
+        let number = firing & ((1 << NUMBER_BITS) - 1);
+        let place = (place as u64) << (NUMBER_BITS + STATE_BITS);
+        let state = state.0 as u64 | if state.1 { PREEMPTED } else { 0 };
+        when.store(at.ticks(), Ordering::Relaxed);
+        what.store(place | state << NUMBER_BITS | number, Ordering::Relaxed);
+        transitions.count.store(kept + 1, Ordering::Release);
+    }
+
+    /// There is no room for a transition.
+    #[cold]
+    fn lose(&self, at: Instant) {
+        let lost_from = &self.transitions.lost_from;
+        if relaxed(lost_from) == 0 {
+            lost_from.store(at.ticks().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether another transition would be kept.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.transitions.count.load(Ordering::Relaxed) < self.transitions.words.len()
+    }
+
+    /// The instant of the last transition.
+    pub(crate) fn last_at(&self) -> Instant {
+        let kept = self.transitions.count.load(Ordering::Relaxed);
+        let words = self.transitions.words.get(kept.wrapping_sub(1));
+        Instant::from_ticks(words.map_or(0, |[when, _]| relaxed(when)))
+    }
+
+    /// An answer of the task scheduler was refused.
+    pub(crate) fn refuse(&self) {
+        let refused = relaxed(&self.refused) + 1;
+        self.refused.store(refused, Ordering::Relaxed);
+    }
+
     /// Firings beyond their wcets, the first ones by name.
     pub fn overs(&self) -> Vec<Over> {
         self.overs
@@ -253,8 +312,19 @@ impl TileBook {
         let since = now.since(Instant::from_ticks(relaxed(&self.since)));
         let ns = self.frequency.ns_down(since.ticks());
         let busy = self.activity.load(Ordering::Relaxed);
-        let who = self.who(busy).filter(|_| ns > patience.as_ns())?;
-        Some(format!("{who} has not returned for {} ms", ns / 1_000_000))
+        if let Some(who) = self.who(busy).filter(|_| ns > patience.as_ns()) {
+            return Some(format!("{who} has not returned for {} ms", ns / 1_000_000));
+        }
+        self.actors.iter().find_map(|actor| self.endless(actor))
+    }
+
+    /// An actor that was passed over again and again in one firing.
+    fn endless(&self, actor: &ActorBook) -> Option<String> {
+        let executed = self.work(relaxed(&actor.under_way)).as_ns();
+        let longest = self.wcet(actor).as_ns().saturating_mul(ENDLESS_WCETS);
+        let (name, ms) = (&actor.name, executed / 1_000_000);
+        let said = || format!("the actor `{name}` has not returned after {ms} ms of execution");
+        (executed > longest.max(ENDLESS_NS)).then(said)
     }
 
     /// The end of the last firing or look, after which the active function was called.
@@ -273,18 +343,24 @@ impl TileBook {
         }
     }
 
+    /// Its application ends here, before anything executes or in its midst.
+    pub(crate) fn fail_with(&self, message: String) {
+        let mut said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Some(message);
+        self.failed.store(true, Ordering::Relaxed);
+        self.activity.store(activity::IDLE, Ordering::Relaxed);
+    }
+
+    /// Without the lock: a thread of its own tile may have been interrupted with it.
     pub(crate) fn has_failed(&self) -> bool {
-        let said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        said.is_some()
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// The active function panicked.
     pub(crate) fn fail(&self, message: &str) {
         let who = self.who(self.activity.load(Ordering::Relaxed));
         let who = who.unwrap_or_else(|| "the tile".to_owned());
-        let mut said = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        *said = Some(format!("{who} panicked: {message}"));
-        self.activity.store(activity::IDLE, Ordering::Relaxed);
+        self.fail_with(format!("{who} panicked: {message}"));
     }
 
     fn work(&self, ticks: u64) -> Work<Ns> {
@@ -296,12 +372,9 @@ impl TileBook {
 #[derive(Debug)]
 pub(crate) struct Notes {
     pub(crate) book: std::sync::Arc<TileBook>,
-    meter: Meter,
     pub(crate) course: Course,
     /// Entries of the scheduler of this CPU when the firing under way began.
     entries: u64,
-    /// Transitions that have been kept.
-    kept: usize,
     /// Since when the scheduler decides: a firing begins there.
     decides: Reading,
 }
@@ -310,12 +383,17 @@ impl Notes {
     pub(crate) fn new(book: std::sync::Arc<TileBook>, meter: Meter) -> Notes {
         Notes {
             book,
-            meter,
-            course: Course::new(),
+            course: Course::new(meter),
             entries: 0,
-            kept: 0,
             decides: Reading::default(),
         }
+    }
+
+    /// Of an actor whose preemptions another tells, who knows who went on meanwhile.
+    pub(crate) fn told(book: std::sync::Arc<TileBook>, meter: Meter) -> Notes {
+        let mut notes = Notes::new(book, meter);
+        notes.course.is_told = true;
+        notes
     }
 
     /// The task scheduler is asked, after a firing or once more. The last reading of the clock in a
@@ -323,13 +401,33 @@ impl Notes {
     #[inline]
     pub(crate) fn decides(&mut self, once_more: bool) {
         if once_more {
-            self.decides = self.meter.read();
+            self.decides = self.course.meter.read();
             let now = self.decides.now.ticks();
             self.book.since.store(now, Ordering::Relaxed);
         }
         self.active(activity::DECIDING);
         let decisions = relaxed(&self.book.decisions) + 1;
         self.book.decisions.store(decisions, Ordering::Relaxed);
+    }
+
+    /// A firing begins, or began when its thread had executed so many ticks and the scheduler of
+    /// its CPU had been entered so often.
+    #[inline]
+    pub(crate) fn begin(&mut self, executed: u64, entries: u64) {
+        self.course.begun.set(executed);
+        self.course.aside.set(0);
+        self.course.away.borrow_mut().clear();
+        self.entries = entries;
+    }
+
+    /// The last reading of a decision, or of the end of a firing.
+    #[inline]
+    pub(crate) fn decided(&self) -> Reading {
+        self.decides
+    }
+
+    pub(crate) fn read(&self) -> Reading {
+        self.course.meter.read()
     }
 
     #[inline]
@@ -349,23 +447,8 @@ impl Notes {
     }
 
     #[inline]
-    fn keep(&mut self, at: Instant, place: usize, firing: u64, state: (State, bool)) {
-        let transitions = &self.book.transitions;
-        let Some([when, what]) = transitions.words.get(self.kept) else {
-            if relaxed(&transitions.lost_from) == 0 {
-                transitions
-                    .lost_from
-                    .store(at.ticks().max(1), Ordering::Relaxed);
-            }
-            return;
-        };
-        let number = firing & ((1 << NUMBER_BITS) - 1);
-        let place = (place as u64) << (NUMBER_BITS + STATE_BITS);
-        let state = state.0 as u64 | if state.1 { PREEMPTED } else { 0 };
-        when.store(at.ticks(), Ordering::Relaxed);
-        what.store(place | state << NUMBER_BITS | number, Ordering::Relaxed);
-        self.kept += 1;
-        transitions.count.store(self.kept, Ordering::Release);
+    fn keep(&self, at: Instant, place: usize, firing: u64, state: (State, bool)) {
+        self.book.keep(at, place, firing, state);
     }
 
     fn end_firing(&mut self, place: usize, firing: u64, now: Reading) {
@@ -400,27 +483,19 @@ impl Notes {
 impl Observer for Notes {
     #[inline]
     fn moved(&mut self, place: usize, firing: u64, state: State, _preempted: bool) {
-        let is_kept = self.kept < self.book.transitions.words.len();
-        if !is_kept && !matches!(state, State::Claim | State::Idle) {
+        if !self.book.has_room() && !matches!(state, State::Claim | State::Idle) {
             // Tokens that it hands on from here on are not in the log.
             if relaxed(&self.book.transitions.lost_from) == 0 {
-                let now = self.meter.read().now.ticks().max(1);
-                let lost_from = &self.book.transitions.lost_from;
-                lost_from.store(now, Ordering::Relaxed);
+                self.book.lose(self.course.meter.read().now);
             }
             return;
         }
         let now = match state {
             State::Claim => self.decides,
-            _ => self.meter.read(),
+            _ => self.course.meter.read(),
         };
         match state {
-            State::Claim => {
-                self.course.begun.set(now.executed.ticks());
-                self.course.aside.set(0);
-                self.course.away.borrow_mut().clear();
-                self.entries = job::entries();
-            }
+            State::Claim => self.begin(now.executed.ticks(), job::entries()),
             State::Release => {
                 let away = core::mem::take(&mut *self.course.away.borrow_mut());
                 for &(from, to) in &away {
@@ -441,7 +516,6 @@ impl Observer for Notes {
     }
 
     fn refused(&mut self, _answer: usize) {
-        let refused = relaxed(&self.book.refused) + 1;
-        self.book.refused.store(refused, Ordering::Relaxed);
+        self.book.refuse();
     }
 }

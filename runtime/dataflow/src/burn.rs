@@ -24,7 +24,6 @@ pub(crate) fn of_wcet(wcet: Work<Ns>) -> Work<Ns> {
 /// Burns from the claim on as long as the phase says, and fills each token with the number of its
 /// firing.
 pub(crate) struct Burn {
-    meter: Meter,
     /// Of each phase, in ticks.
     work: Vec<u64>,
     gap: u64,
@@ -37,7 +36,6 @@ impl Burn {
         Burn {
             work: work.iter().map(ticks).collect(),
             gap: meter.ticks(GAP),
-            meter,
         }
     }
 }
@@ -46,7 +44,7 @@ impl Duty for Burn {
     fn fire(&mut self, firing: &mut Firing<'_>) {
         let course = firing.course;
         let work = self.work[firing.phase % self.work.len()];
-        let mut last = self.meter.read();
+        let mut last = course.meter.read();
         for input in 0..firing.inputs.count() {
             core::hint::black_box(firing.inputs.tokens(input).first());
         }
@@ -57,7 +55,7 @@ impl Duty for Burn {
                 .fill(firing.number.to_le_bytes()[0]);
         }
         loop {
-            let now = self.meter.read();
+            let now = course.meter.read();
             if now.now.since(last.now).ticks() > self.gap {
                 course.was_away(last, now);
             }

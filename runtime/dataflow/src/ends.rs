@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use punctual_fifo::{CopyEngine, Reader, Writer};
-use punctual_firing::{Fifos, Rule};
+use punctual_fifo::{CopyEngine, Gauge, Reader, Writer};
+use punctual_firing::{Fifos, Port, Rule};
 
 use crate::memory::Memory;
 
@@ -49,17 +49,48 @@ impl Ends {
     /// Makes the input of a firing local, and reserves its output. The rule holds. O(ports), and
     /// O(bytes) where tokens have to be copied.
     #[inline]
-    pub(crate) fn claim(&mut self, rule: &Rule) {
-        for port in rule.inputs() {
+    pub(crate) fn claim(&mut self, inputs: &[Port], outputs: &[Port]) {
+        for port in inputs {
             if let Some(reader) = &mut self.readers[port.fifo] {
                 let claimed = reader.claim(port.rate, &mut self.copies);
                 debug_assert!(claimed, "the rule holds");
             }
         }
-        for port in rule.outputs() {
+        for port in outputs {
             if let Some(writer) = &mut self.writers[port.fifo] {
                 let claimed = writer.claim(port.rate);
                 debug_assert!(claimed, "the rule holds");
+            }
+        }
+    }
+
+    /// The ends of one actor, taken out; with a copy engine of their own.
+    pub(crate) fn take(&mut self, rule: &Rule) -> Ends {
+        let mut part = Ends::new(self.readers.len(), &self.memories);
+        for port in rule.inputs() {
+            part.readers[port.fifo] = self.readers[port.fifo].take();
+        }
+        for port in rule.outputs() {
+            part.writers[port.fifo] = self.writers[port.fifo].take();
+        }
+        part
+    }
+
+    /// The numbers of all FIFOs that have an end here.
+    pub(crate) fn gauges(&self) -> Gauges {
+        let reads = self.readers.iter().map(Option::as_ref);
+        let ends = reads.zip(self.writers.iter().map(Option::as_ref));
+        let gauge = |(reader, writer): (Option<&Reader>, Option<&Writer>)| {
+            reader.map(Reader::gauge).or(writer.map(Writer::gauge))
+        };
+        Gauges(ends.map(gauge).collect())
+    }
+
+    /// Copies the output of a firing to where its FIFOs are. O(bytes).
+    pub(crate) fn send(&mut self, outputs: &[Port]) {
+        for port in outputs {
+            if let Some(writer) = &mut self.writers[port.fifo] {
+                writer.send(&mut self.copies);
             }
         }
     }
@@ -94,6 +125,41 @@ impl Fifos for Ends {
     fn produce(&mut self, fifo: usize, count: u32) {
         if let Some(writer) = &mut self.writers[fifo] {
             writer.release(count, &mut self.copies);
+        }
+    }
+}
+
+/// The numbers of FIFOs, by their places in the graph, for a look without any end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauges(Vec<Option<Gauge>>);
+
+/// FIFOs as one actor of a tile changes them: numbers of all, and the ends of its own.
+pub(crate) struct Part<'a> {
+    pub(crate) gauges: &'a Gauges,
+    /// `None`: a look that changes nothing.
+    pub(crate) own: Option<&'a mut Ends>,
+}
+
+impl Fifos for Part<'_> {
+    fn tokens(&self, fifo: usize) -> u32 {
+        let gauge = self.gauges.0.get(fifo).and_then(Option::as_ref);
+        gauge.map_or(0, Gauge::tokens)
+    }
+
+    fn space(&self, fifo: usize) -> u32 {
+        let gauge = self.gauges.0.get(fifo).and_then(Option::as_ref);
+        gauge.map_or(0, Gauge::space)
+    }
+
+    fn consume(&mut self, fifo: usize, count: u32) {
+        if let Some(own) = &mut self.own {
+            own.consume(fifo, count);
+        }
+    }
+
+    fn produce(&mut self, fifo: usize, count: u32) {
+        if let Some(own) = &mut self.own {
+            own.produce(fifo, count);
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! An [`Application`] takes a graph, a function for each actor, and perhaps a task scheduler for
 //! each tile. It becomes one [`Tile`] for each tile of the graph: the body of one light thread,
-//! which decides in its own time and calls actors as functions. A firing never waits, so all actors
-//! of a tile share its thread soundly (CompOSe §4.2.2).
+//! which decides in its own time or between its slots, and calls actors as functions. A firing
+//! never waits, so all actors of a tile share its thread soundly (CompOSe §4.2.2). Where one may be
+//! passed over halfway, each is a direct thread of its own.
 //!
 //! ```
 //! use punctual_graph::{Application, Firing};
@@ -47,11 +48,14 @@
 mod actor;
 mod application;
 mod applications;
+mod between;
 mod book;
 mod burn;
 mod ends;
 mod memory;
 mod meter;
+mod passing;
+mod slots;
 mod tile;
 
 pub use actor::{Firing, Inputs, NextRule, Outputs, Shared};

@@ -5,17 +5,22 @@ mod contained;
 use std::fmt;
 use std::sync::Arc;
 
-use punctual_firing::{Activity, Engine, TaskScheduler};
+use punctual_direct::DirectError;
+use punctual_firing::{Activity, Engine};
 use punctual_linux::{Body, job};
 
 use crate::actor::{self, Duty};
+use crate::between::{AnyScheduler, Between};
 use crate::book::{Notes, TileBook};
 use crate::ends::Ends;
+use crate::passing::Passing;
 
-pub(crate) type AnyScheduler = Box<dyn TaskScheduler + Send>;
-
-/// The actors of one application on one tile. It decides in its own time: after each firing it asks
-/// its task scheduler, and where nobody may fire it looks again.
+/// The actors of one application on one tile.
+///
+/// In own time it asks its task scheduler after each firing, and looks again where nobody may fire.
+/// Between slots it asks once in each slot, at its start, and the rest of the slot after a firing
+/// stays empty. Where a firing that a slot's end interrupts is passed over, each actor is a direct
+/// thread with storage of its own in a run.
 pub struct Tile {
     engine: Engine<AnyScheduler>,
     ends: Ends,
@@ -25,6 +30,8 @@ pub struct Tile {
     decides: bool,
     /// Nobody might fire at the last question, or there was none.
     idle: bool,
+    /// It decides between slots; `None`: in own time.
+    between: Option<Between>,
 }
 
 impl fmt::Debug for Tile {
@@ -41,6 +48,7 @@ impl Tile {
         ends: Ends,
         duties: Vec<Box<dyn Duty>>,
         notes: Notes,
+        between: Option<Between>,
     ) -> Tile {
         Tile {
             engine,
@@ -49,6 +57,7 @@ impl Tile {
             notes,
             decides: true,
             idle: true,
+            between,
         }
     }
 
@@ -71,16 +80,29 @@ impl Tile {
     /// what its function or the task scheduler takes.
     #[inline]
     pub fn step(&mut self) -> bool {
-        if self.decides {
-            self.notes.decides(self.idle);
-        }
-        let activity = self.engine.next(&mut self.ends, &mut self.notes);
+        let activity = match &mut self.between {
+            None => {
+                if self.decides {
+                    self.notes.decides(self.idle);
+                }
+                self.engine.next(&mut self.ends, &mut self.notes)
+            }
+            Some(_) if !self.idle => self.goes_on(),
+            Some(between) => {
+                // After a firing the rest of its slot stays empty.
+                if !between.begins(self.notes.read().now) {
+                    return false;
+                }
+                self.notes.decides(true);
+                self.engine.resumed(&mut self.ends, &mut self.notes)
+            }
+        };
         self.idle = activity == Activity::Idle;
         self.decides = self.idle || matches!(activity, Activity::Reset(_));
         match activity {
             Activity::Claim(place) => {
                 if let Some(rule) = self.engine.rule(place) {
-                    self.ends.claim(rule);
+                    self.ends.claim(rule.inputs(), rule.outputs());
                 }
             }
             Activity::Compute(place) => {
@@ -106,6 +128,16 @@ impl Tile {
         true
     }
 
+    /// The next step of a firing between slots. One that ends in a slot which it went on into
+    /// leaves the rest of that empty.
+    fn goes_on(&mut self) -> Activity {
+        let activity = self.engine.next(&mut self.ends, &mut self.notes);
+        if let (Activity::Idle, Some(between)) = (activity, &mut self.between) {
+            between.begins(self.notes.decided().now);
+        }
+        activity
+    }
+
     /// Whole firings, one after the other, until `until` says so between two of them.
     pub fn run_until(&mut self, mut until: impl FnMut(&TileBook) -> bool) {
         loop {
@@ -121,14 +153,32 @@ impl Tile {
         }
     }
 
+    /// In a run: until the end of it.
+    fn run(mut self) -> Result<(), DirectError> {
+        match self.between.take_if(|between| between.passes_over) {
+            Some(between) => {
+                let parts = (self.engine, self.ends, self.duties);
+                Passing::new(parts, between, self.notes.book).run()
+            }
+            None => {
+                self.run_until(|_| false);
+                Ok(())
+            }
+        }
+    }
+
     /// The body of the thread of this tile: it never completes. A panic of an actor or of the task
     /// scheduler ends its application on this tile alone; the rest of its slots stays empty then.
-    pub fn body(mut self) -> Body {
+    pub fn body(self) -> Body {
+        let book = Arc::clone(self.book());
+        let mut tile = Some(self);
         Box::new(move |_| {
-            if !self.book().has_failed() {
+            if let Some(tile) = tile.take() {
                 // The end of the run goes on through it.
-                if let Err(said) = job::contain(|| self.run_until(|_| false)) {
-                    self.book().fail(&said);
+                match job::contain(|| tile.run()) {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => book.fail_with(error.to_string()),
+                    Err(said) => book.fail(&said),
                 }
             }
             loop {

@@ -216,7 +216,7 @@ fn names_and_tiles_that_are_not_there_are_refused() {
     });
     let error = Application::new(&between).expect("consistent").tiles();
     assert_eq!(
-        error.expect_err("own time alone"),
+        error.expect_err("no slots"),
         GraphError::BetweenSlots("numbers".into())
     );
     let mut contradicting = graph;

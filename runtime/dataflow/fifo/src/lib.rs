@@ -33,4 +33,4 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-pub use ring::{CopyEngine, FifoError, Reader, Shape, Writer, fifo};
+pub use ring::{CopyEngine, FifoError, Gauge, Reader, Shape, Writer, fifo};

@@ -139,6 +139,7 @@ pub fn fifo(shape: Shape) -> Result<(Writer, Reader), FifoError> {
         written: 0,
         read: Cell::new(0),
         claimed: 0,
+        is_sent: false,
         shared: Arc::clone(&shared),
     };
     let reader = Reader {
@@ -223,6 +224,8 @@ pub struct Writer {
     /// The reader's counter as it was seen last.
     read: Cell<u32>,
     claimed: u32,
+    /// The claim has been copied to the storage.
+    is_sent: bool,
 }
 
 impl Writer {
@@ -247,6 +250,7 @@ impl Writer {
         let is_there = fits && (self.seen() >= tokens || self.space() >= tokens);
         if is_there {
             self.claimed = tokens;
+            self.is_sent = false;
         }
         is_there
     }
@@ -277,15 +281,24 @@ impl Writer {
     pub fn release(&mut self, tokens: u32, engine: &mut CopyEngine) {
         debug_assert!(tokens <= self.claimed, "released without a claim");
         let tokens = tokens.min(self.claimed);
-        if self.is_copied() {
-            self.send(tokens, engine);
+        if self.is_copied() && !self.is_sent {
+            self.copy_to_storage(tokens, engine);
         }
         self.claimed = 0;
         self.hand_on(tokens);
     }
 
+    /// Copies the claim to the storage, where it is not there already: the release that follows is
+    /// O(1). O(bytes).
+    pub fn send(&mut self, engine: &mut CopyEngine) {
+        if self.is_copied() {
+            self.copy_to_storage(self.claimed, engine);
+        }
+        self.is_sent = true;
+    }
+
     #[cold]
-    fn send(&self, tokens: u32, engine: &mut CopyEngine) {
+    fn copy_to_storage(&self, tokens: u32, engine: &mut CopyEngine) {
         let shared = &*self.shared;
         // SAFETY: nobody writes this end's own memory meanwhile; the places are claimed.
         unsafe {
@@ -324,6 +337,58 @@ impl Writer {
     /// Bytes of a token.
     pub fn token_size(&self) -> usize {
         self.shared.token_size
+    }
+
+    /// The numbers of this FIFO.
+    pub fn gauge(&self) -> Gauge {
+        Gauge {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+/// The numbers of a FIFO, for one that has neither end.
+///
+/// On the thread of an end its number (tokens for the reader, space for the writer) is what that
+/// end would see. Anywhere else it is what was so a moment ago.
+#[derive(Clone)]
+pub struct Gauge {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Gauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gauge")
+            .field("tokens", &self.tokens())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gauge {
+    /// Tokens that are there. O(1), and once more for each time that its reader comes between.
+    #[inline]
+    pub fn tokens(&self) -> u32 {
+        let (read, written) = (&self.shared.read.0, &self.shared.written.0);
+        loop {
+            let before = read.load(Ordering::Relaxed);
+            let tokens = written.load(Ordering::Acquire).wrapping_sub(before);
+            if read.load(Ordering::Relaxed) == before {
+                return tokens;
+            }
+        }
+    }
+
+    /// Places without a token. O(1), and once more for each time that its writer comes between.
+    #[inline]
+    pub fn space(&self) -> u32 {
+        let (read, written) = (&self.shared.read.0, &self.shared.written.0);
+        loop {
+            let before = written.load(Ordering::Relaxed);
+            let tokens = before.wrapping_sub(read.load(Ordering::Acquire));
+            if written.load(Ordering::Relaxed) == before {
+                return self.shared.capacity.saturating_sub(tokens);
+            }
+        }
     }
 }
 
@@ -449,6 +514,13 @@ impl Reader {
     /// Bytes of a token.
     pub fn token_size(&self) -> usize {
         self.shared.token_size
+    }
+
+    /// The numbers of this FIFO.
+    pub fn gauge(&self) -> Gauge {
+        Gauge {
+            shared: Arc::clone(&self.shared),
+        }
     }
 }
 
