@@ -93,10 +93,8 @@ impl TaskScheduler for Endless {
     }
 }
 
-type Change = fn(&mut Application, &System);
-
 /// A run of it, and what became of its two tiles.
-fn flown(change: Change) -> (Log, [Arc<TileBook>; 2]) {
+fn flown(change: impl FnOnce(&mut Application, &System)) -> (Log, [Arc<TileBook>; 2]) {
     let _alone = crate::alone();
     let system = punctual_spec::parse(FRAME, "numbers.toml").unwrap().system;
     let mut application = Application::new(&system.graphs[0]).unwrap();
@@ -360,4 +358,50 @@ fn between_slots_a_preempted_firing_is_passed_over_and_goes_on_in_its_turn() {
     assert!(long >= 6 && quick >= 2 * long, "{quick} and {long}");
     is_replayed("between", &log);
     obeys_the_rules("between", &log);
+}
+
+/// A megabyte, eight times as long as a slot.
+static PICTURE: [u8; 1 << 20] = [7; 1 << 20];
+
+/// Copies it to memory that tiles share.
+fn draw(firing: &mut Firing<'_>) {
+    for _ in 0..8 {
+        assert!(firing.shared.write(0, 0, &PICTURE));
+    }
+}
+
+/// Copies it by the C library, in one call each time.
+fn copy_by_library(_: &mut Firing<'_>) {
+    let mut copy = Vec::with_capacity(PICTURE.len());
+    for _ in 0..80 {
+        copy.clear();
+        copy.extend_from_slice(std::hint::black_box(&PICTURE));
+        std::hint::black_box(&mut copy);
+    }
+}
+
+/// Preemptions of such a tile, and those that had to wait for the end of a call.
+fn preempted(function: fn(&mut Firing<'_>)) -> (u64, u64) {
+    let (log, [first, _]) = flown(|application, _| {
+        application.shared_memory(PICTURE.len()).unwrap();
+        application.actor("count", function).unwrap();
+        application.actor("check", |_| ()).unwrap();
+    });
+    assert_eq!(first.fault(Instant::ZERO, Span::from_ms(10_000)), None);
+    let of_first = |moved: &&Moved| moved.preempted && moved.actor.index() == 0;
+    let moves = log.cpus[0].moves.iter().filter(of_first);
+    let preemptions = u64::try_from(moves.count()).unwrap();
+    (preemptions, log.cpus[0].counters.deferrals)
+}
+
+#[test]
+fn no_preemption_waits_for_a_copy_to_shared_memory() {
+    let (preemptions, deferrals) = preempted(draw);
+    assert!(
+        preemptions > 50 && deferrals <= preemptions / 20,
+        "{deferrals} of {preemptions}"
+    );
+    // Else this shows nothing.
+    let (preemptions, deferrals) = preempted(copy_by_library);
+    assert!(deferrals > preemptions / 5, "{deferrals} of {preemptions}");
 }

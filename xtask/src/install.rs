@@ -110,7 +110,7 @@ impl Built {
 }
 
 /// Programs of `examples/c`.
-const EXAMPLES: [&str; 4] = ["control", "pipeline", "admission", "tree"];
+const EXAMPLES: [&str; 5] = ["control", "pipeline", "admission", "tree", "graph"];
 
 /// Builds programs as the guide says, shared and static, and runs them, each for a minute at most.
 /// The programs go as soon as they are through.

@@ -237,3 +237,60 @@ fn first_tokens_without_memory_are_an_error() {
         Err(GraphError::Fifo(..))
     ));
 }
+
+/// A picture in the memory that both tiles share, and a token that says so.
+fn draw(firing: &mut Firing<'_>) {
+    let picture = [firing.number.to_le_bytes()[0]; 1_000];
+    assert!(firing.shared.write(1, 24, &picture));
+    assert!(!firing.shared.write(1, 25, &picture) && !firing.shared.write(2, 0, &picture));
+}
+
+fn show(firing: &mut Firing<'_>) {
+    let mut picture = [0; 1_000];
+    assert!(firing.shared.read(1, 24, &mut picture));
+    assert_eq!(picture, [firing.number.to_le_bytes()[0]; 1_000]);
+    assert!(!firing.shared.read(0, 0, &mut picture));
+}
+
+#[test]
+fn tiles_share_memory_whose_copies_are_done_when_a_token_says_so() {
+    let mut graph = Graph::new("pictures");
+    let (from, to) = (
+        graph.actor("draw", LEFT, WCET),
+        graph.actor("show", RIGHT, WCET),
+    );
+    graph.fifo("drawn", from, to);
+    graph.fifo("shown", to, from).initial = 1;
+    let mut application = Application::new(&graph).expect("consistent");
+    application.actor("draw", draw).expect("it is there");
+    application.actor("show", show).expect("it is there");
+    let memories = [100, 1_024].map(|bytes| application.shared_memory(bytes).expect("small"));
+    assert_eq!(memories, [0, 1]);
+    let none = application.shared_memory(usize::MAX);
+    assert_eq!(none, Err(GraphError::Shared(usize::MAX)));
+    let tiles: [_; 2] = application.tiles().expect("tiles").try_into().expect("two");
+    let [mut left, mut right] = tiles;
+    let drawing = std::thread::spawn(move || {
+        left.run_until(|book| book.firings("draw") >= 300);
+        left.copies()
+    });
+    right.run_until(|book| book.firings("show") >= 300);
+    // A token without bytes is a copy, too: it goes to the memory of the other tile.
+    assert_eq!(drawing.join().expect("it ends"), (600, 300_000));
+}
+
+#[test]
+fn a_tile_in_the_hands_of_a_program_fires_once_and_says_who_failed() {
+    let mut application = application(&graph(LEFT, Place::Consumer));
+    let impatient = |firing: &mut Firing<'_>| assert!(firing.number < 2, "out of patience");
+    application.actor("check", impatient).expect("it is there");
+    let mut tile = application.tiles().expect("tiles").remove(0);
+    for _ in 0..4 {
+        assert_eq!(tile.fire(), Ok(true));
+    }
+    let why = "the actor `check` panicked: out of patience";
+    while tile.fire() == Ok(true) {}
+    assert_eq!(tile.fire(), Err(why.to_owned()));
+    assert_eq!(tile.run_contained(|| false), Err(why.to_owned()));
+    assert_eq!(tile.book().firings("check"), 2);
+}

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_child::ChildScheduler;
 use punctual_kern::{ChildPick, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
+use punctual_switch::instructions::read_thread_pointer;
 
 use crate::entry::cpu::look;
 use crate::entry::request::{leave, open_gate, rest};
@@ -118,6 +119,7 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
         argument: code.cast(),
         stack: &raw const here,
         role: Role::Policy,
+        storage: read_thread_pointer(),
     }));
     // The handler of faults reads it, in the midst of the call.
     compiler_fence(Ordering::SeqCst);

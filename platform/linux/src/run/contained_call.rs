@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use core::sync::atomic::{Ordering, compiler_fence};
 
+use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{call_guarded, return_crashed};
 
 use crate::record::local::current_light;
@@ -31,6 +32,7 @@ pub unsafe fn contained_call<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result
         argument: (&raw mut place).cast(),
         stack: &raw const place,
         role: Role::Function,
+        storage: read_thread_pointer(),
     }));
     // The handler of faults reads it, in the midst of the call.
     compiler_fence(Ordering::SeqCst);

@@ -15,6 +15,7 @@
 
 use punctual_linux_io::is_inside;
 use punctual_switch::in_signal_tail;
+use punctual_switch::instructions::read_thread_pointer;
 
 use crate::record::light::Light;
 use crate::record::recovery::{Recovery, Role};
@@ -51,7 +52,11 @@ pub(crate) unsafe fn recover(
         argument,
         stack,
         role,
-    } = light.recovery.take()?;
+        ..
+    } = light
+        .recovery
+        .take()
+        .filter(|of| of.storage == read_thread_pointer())?;
     // SAFETY: as above.
     let address = unsafe { sys::fault_address(information) };
     light.fault.set((signal, address));

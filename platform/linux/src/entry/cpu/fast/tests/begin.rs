@@ -96,6 +96,7 @@ fn a_policy_that_panics_waits_for_no_lock_of_the_program() {
         argument: core::ptr::null_mut(),
         stack: core::ptr::null(),
         role: Role::Policy,
+        storage: 0,
     }));
     assert!(must_not_lock(light), "while it decides");
     light.recovery.set(None);
