@@ -21,7 +21,7 @@ use crate::composability::{NEIGHBOURS, policy, scheduler, with_neighbour};
 
 const RUN: Span<Ns> = Span::from_ms(60);
 /// Graphs drawn; without optimization a tenth of the time must do.
-const SEEDS: u64 = if cfg!(debug_assertions) { 10 } else { 100 };
+pub(crate) const SEEDS: u64 = if cfg!(debug_assertions) { 10 } else { 100 };
 
 /// The slots of the two applications on the two CPUs, whose frames begin together only at first.
 const SLOTS: [[&[(u64, u64)]; 2]; 2] = [
@@ -30,7 +30,7 @@ const SLOTS: [[&[(u64, u64)]; 2]; 2] = [
 ];
 
 /// Two CPUs with frames of 1,000 and of 730 us, and the slots of both applications there.
-fn two_cpus(dice: &mut Dice) -> System {
+pub(crate) fn two_cpus(dice: &mut Dice) -> System {
     let cpu = |name: &str, frame, scheduling| Cpu {
         name: name.into(),
         host: None,
@@ -50,7 +50,7 @@ fn two_cpus(dice: &mut Dice) -> System {
 }
 
 /// A scheduler with slots on a CPU; it is a tile.
-fn slots_on(
+pub(crate) fn slots_on(
     system: &mut System,
     (cpu, slots): (u16, &[(u64, u64)]),
     policy: PolicyKind<Ns>,
@@ -76,6 +76,10 @@ fn graph(name: &str, tiles: [Tile; 2], mode: Mode, random: &mut Random) -> Graph
             *wcet = Work::from_us(wcet.as_ns() * 7);
         }
     }
+    if mode == Mode::Plain {
+        complete(&mut graph);
+        return graph;
+    }
     for tile in tiles {
         let here = ids
             .iter()
@@ -92,6 +96,7 @@ fn graph(name: &str, tiles: [Tile; 2], mode: Mode, random: &mut Random) -> Graph
                 When::BetweenSlots(Preempted::PassedOver),
                 OrderRule::RoundRobin,
             ),
+            Mode::Plain => continue,
             Mode::Tdm => (
                 When::BetweenSlots(Preempted::PassedOver),
                 OrderRule::Tdm(here.clone()),
@@ -106,17 +111,33 @@ fn graph(name: &str, tiles: [Tile; 2], mode: Mode, random: &mut Random) -> Graph
 
 /// When an application decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
+pub(crate) enum Mode {
     OwnTime,
     Between,
     PassedOver,
     Tdm,
+    /// It is not real-time: its tasks run to completion.
+    Plain,
 }
 
-const MODES: [Mode; 4] = [Mode::OwnTime, Mode::Between, Mode::PassedOver, Mode::Tdm];
+const MODES: [Mode; 5] = [
+    Mode::OwnTime,
+    Mode::Between,
+    Mode::PassedOver,
+    Mode::Tdm,
+    Mode::Plain,
+];
+
+/// The same actors as tasks that run to completion, and that do not end before the run does.
+fn complete(graph: &mut Graph) {
+    graph.plain = true;
+    for actor in &mut graph.actors {
+        actor.times = Some(100_000);
+    }
+}
 
 /// The application under observation, on the first two schedulers.
-fn application(seed: u64, mode: Mode) -> System {
+pub(crate) fn application(seed: u64, mode: Mode) -> System {
     let mut system = two_cpus(&mut Dice::new(seed));
     let tile = |cpu: u16| Tile {
         cpu: CpuId(cpu),
@@ -129,7 +150,7 @@ fn application(seed: u64, mode: Mode) -> System {
 }
 
 /// The same beside another graph, whose slots are between its own.
-fn beside_graph(mut system: System, mode: Mode, seed: u64) -> System {
+pub(crate) fn beside_graph(mut system: System, mode: Mode, seed: u64) -> System {
     let dice = &mut Dice::new(seed ^ 0xBEEF);
     let tiles = [0, 1].map(|cpu| {
         let slots = (cpu, SLOTS[1][usize::from(cpu)]);
@@ -140,7 +161,7 @@ fn beside_graph(mut system: System, mode: Mode, seed: u64) -> System {
     system
 }
 
-fn log(system: &System, faults: Faults) -> Log {
+pub(crate) fn log(system: &System, faults: Faults) -> Log {
     let options = SimOptions {
         duration: Some(RUN),
         faults,
@@ -150,7 +171,7 @@ fn log(system: &System, faults: Faults) -> Log {
 }
 
 /// The trace of the observed application: every transition, as the log has it.
-fn trace(system: &System, faults: Faults) -> String {
+pub(crate) fn trace(system: &System, faults: Faults) -> String {
     let log = log(system, faults);
     let mut text = String::new();
     for (cpu, of_cpu) in log.cpus.iter().enumerate() {
@@ -210,6 +231,17 @@ fn a_graph_that_decides_between_slots_sees_nobody() {
     graphs_see_nobody(Mode::Between, &Faults::default());
     graphs_see_nobody(Mode::PassedOver, &Faults::default());
     graphs_see_nobody(Mode::Tdm, &Faults::default());
+}
+
+#[test]
+fn tasks_that_run_to_completion_see_nobody() {
+    graphs_see_nobody(Mode::Plain, &Faults::default());
+    let faults = Faults {
+        short_firings: true,
+        cache_delay: Work::from_us(3),
+        ..Faults::default()
+    };
+    graphs_see_nobody(Mode::Plain, &faults);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod composability;
 mod examples;
 mod excuses;
 mod graphs;
+mod graphs_plain;
 mod live_tree;
 mod overrun_costs;
 mod overrun_locks;

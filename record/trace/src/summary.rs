@@ -16,6 +16,7 @@ mod starved;
 mod supply;
 mod taken;
 mod tree;
+mod waiting;
 
 use punctual_model::TaskId;
 
@@ -315,6 +316,7 @@ impl RunReport {
         let requirements = requirement::requirements(log, behaviors, runs);
         let changes = change::changes(log);
         let graphs = graph::graphs(log);
+        let stopped: Vec<String> = graphs.iter().filter_map(GraphReport::fault).collect();
         let whole = log.header.stopped.is_none() && !log.is_cut();
         let end_ns = whole.then_some(log.header.duration.as_ns());
         let undone = changes.iter().any(|change| change.is_owed(end_ns));
@@ -339,7 +341,7 @@ impl RunReport {
             elapsed_ns: log.ns(end.ticks()),
             stopped: h.stopped.clone(),
             lost_capabilities: h.lost.clone(),
-            faults: h.faults.clone(),
+            faults: h.faults.iter().cloned().chain(stopped).collect(),
             machine: figures::facts(&h.machine),
             tasks,
             cpus: figures::cpus(log, behaviors),

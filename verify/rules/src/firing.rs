@@ -36,6 +36,9 @@ pub(crate) fn judge(log: &Log) -> Vec<Violation> {
     let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from).min();
     let until = lost.unwrap_or(Instant::MAX);
     for (id, info) in (0..).map(GraphId).zip(&log.graphs) {
+        if info.graph.plain {
+            continue;
+        }
         let mut judge = Judge::new(log, id, &info.graph);
         for (cpu, of_cpu) in log.cpus.iter().enumerate() {
             let mut last = Instant::ZERO;

@@ -19,6 +19,7 @@ mod key;
 mod lock;
 mod manage;
 mod node;
+mod plain;
 mod precedence;
 mod queue;
 mod resource;
@@ -45,7 +46,8 @@ pub enum Rule {
     OneThreadRuns,
     /// The thread that runs is ready: it has a job, does not wait, has budget.
     OnlyReadyRuns,
-    /// Nobody is ready and has supply while the processor idles (Prosa: `work_conserving`).
+    /// Nobody is ready and has supply while the processor idles (Prosa: `work_conserving`). Nor
+    /// does a tile idle while a task of it that runs to completion can go on.
     WorkConserving,
     /// In each scheduler from the CPU's own down, the most urgent that is ready and has supply is
     /// chosen, as the policy orders them; real-time work first.
@@ -81,10 +83,11 @@ pub enum Rule {
     JobsEndOnce,
     /// Missing time lies within the interval that it is taken from.
     MissingWithinInterval,
-    /// An actor goes from state to state as CompOSe's Fig. 5 says, and one fires on a tile at a
-    /// time.
+    /// An actor goes from state to state as CompOSe's Fig. 5 says, or as Fig. 6 where it runs to
+    /// completion; one is active on a tile at a time.
     ActorStates,
-    /// A firing begins when its tokens and its space are there.
+    /// A firing begins when its tokens and its space are there. A task that runs to completion
+    /// waits for a FIFO when they are not.
     FiringRules,
     /// No more tokens leave a FIFO than came, and no more are in it than it holds.
     TokensConserved,
@@ -157,5 +160,6 @@ pub fn check(log: &Log) -> Vec<Violation> {
     let of_precedence = precedence::judge(log, cpus);
     violations.extend(of_precedence.into_iter().take(MAX_LISTED));
     violations.extend(firing::judge(log).into_iter().take(MAX_LISTED));
+    violations.extend(plain::judge(log).into_iter().take(MAX_LISTED));
     violations
 }

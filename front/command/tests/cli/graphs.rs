@@ -120,7 +120,15 @@ fn simulated(folder: &Folder, text: &str, duration: &str) -> (Value, String) {
     let answer = output(&["sim", &file, "--for", duration, "--json", "--record", &log]);
     let found = json(&answer);
     assert_obeys(&found, "run");
-    assert_eq!(code(&answer), i32::from(found["verdict"] == "missed"));
+    let fails = found["faults"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty());
+    let expected = match (found["verdict"] == "missed", fails) {
+        (true, _) => 1,
+        (false, true) => 3,
+        (false, false) => 0,
+    };
+    assert_eq!(code(&answer), expected);
     (found, log)
 }
 
@@ -151,9 +159,84 @@ fn the_reference_graph_executes_as_its_table_says() {
     let stops = decoder(Some([593, 1, 594]));
     let (found, _) = simulated(&folder, &stops, "2ms");
     assert_eq!(found["graphs"][0]["iterations"], 0);
+    let never = "graph h263: none of its actors has ever fired";
+    assert_eq!(found["faults"], serde_json::json!([never]));
     let required = stops + "[require]\nthroughput = [{ graph = \"h263\", every = \"340us\" }]\n";
     let (found, _) = simulated(&folder, &required, "2ms");
     assert_eq!(found["verdict"], "missed");
+}
+
+/// A silent task scheduler is no wrong answer, but its graph has never fired: exit code 3.
+#[test]
+fn tasks_that_run_to_completion_are_told_and_a_deadlock_is_named() {
+    let folder = Folder::new("graph-plain");
+    let text = std::fs::read_to_string(example("graph-plain.toml")).expect("the example");
+    let checked = verdict(&folder, &text);
+    assert_eq!(checked["verdict"], "admitted");
+    let why = checked["graphs"][0]["explanation"]
+        .as_str()
+        .expect("a text");
+    assert!(why.ends_with("nothing is promised of it"), "{why}");
+    assert!(checked["graphs"][0]["period_ns"].is_null());
+    let (found, log) = simulated(&folder, &text, "1s");
+    let batch = &found["graphs"][0];
+    assert_eq!(batch["real_time"], false);
+    let rounds = |at: usize| batch["actors"][at]["firings"].clone();
+    assert_eq!([0, 1, 2, 3].map(rounds), [400, 400, 1_000, 250]);
+    assert_eq!(batch["actors"][3]["state"], "FINISHED");
+    let replayed = json(&output(&["replay", &log, "--json"]));
+    assert_eq!(replayed["graphs"], found["graphs"]);
+    let (circle, _) = simulated(&folder, &text.replace("initial = 1, ", ""), "1s");
+    let named = circle["faults"][0].as_str().expect("a fault");
+    assert!(
+        named.starts_with("graph batch stops for ever: `ask` waits for 1 token"),
+        "{named}"
+    );
+    assert_eq!(circle["graphs"][0]["actors"][2]["state"], "FINISHED");
+    assert_eq!(
+        circle["graphs"][0]["actors"][0]["waits_for"],
+        "tokens in answers"
+    );
+    assert_eq!(
+        circle["graphs"][1], found["graphs"][1],
+        "its neighbour sees nothing"
+    );
+    let file = folder.write("plain.toml", &text);
+    let silent = output(&[
+        "sim",
+        &file,
+        "--for",
+        "9ms",
+        "--fault",
+        "child-silent=stream",
+    ]);
+    assert_eq!(code(&silent), 1, "it misses what is required");
+    let required = "throughput = [{ graph = \"stream\", every = \"2ms\" }]";
+    assert!(text.contains(required));
+    let free = folder.write("free.toml", &text.replace(required, ""));
+    let silent = output(&[
+        "sim",
+        &free,
+        "--for",
+        "9ms",
+        "--fault",
+        "child-silent=stream",
+    ]);
+    assert_eq!(code(&silent), 3, "{}", stdout(&silent));
+    let said = stdout(&silent);
+    assert!(
+        said.contains("fault: graph stream: none of its actors has ever fired"),
+        "{said}"
+    );
+    let exported = output(&["export", &file, "--graph", "batch"]);
+    assert_eq!(code(&exported), 2);
+    assert!(stderr(&exported).contains("is not real-time"));
+    let certified = output(&["check", &file, "--certificate", &folder.path("c.json")]);
+    let said = stderr(&certified);
+    assert!(
+        said.contains("nothing is promised of graph `batch`"),
+        "{said}"
+    );
 }
 
 #[test]

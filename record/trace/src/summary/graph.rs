@@ -6,7 +6,8 @@ use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
 use punctual_model::{Actor, Span, Tile, Work};
 
 use super::RunVerdict;
-use crate::graphs::{GraphInfo, State};
+use super::waiting::{self, Last};
+use crate::graphs::{Call, GraphInfo, Moved, State};
 use crate::log::Log;
 use crate::short::{Count, Short};
 
@@ -18,6 +19,13 @@ pub struct GraphReport {
     pub name: String,
     /// Its rates depend on data: it has no iterations.
     pub varies: bool,
+    /// `false`: its actors are tasks that run to completion, and it has no iterations.
+    pub real_time: bool,
+    /// No actor of it has ever fired, although the run was recorded to its end.
+    pub silent: bool,
+    /// Tasks that wait for ever, and for whom.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub deadlock: Option<String>,
     /// Iterations whose outputs are all there.
     pub iterations: u64,
     /// From one iteration to the next over the later half of them, rounded up; `None`: too few.
@@ -54,8 +62,17 @@ pub struct ActorReport {
     pub name: String,
     /// Its scheduler, or its CPU.
     pub on: String,
-    /// Firings that ended.
+    /// Firings that ended, or the rounds of a task that runs to completion.
     pub firings: u64,
+    /// The rounds after which such a task has finished.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub times: Option<u32>,
+    /// Its state at the end, where it runs to completion.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub state: Option<&'static str>,
+    /// The FIFO for which it waits at the end.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub waits_for: Option<String>,
     /// How often the end of a slot interrupted one.
     pub preemptions: u64,
     /// The longest execution of a firing.
@@ -74,14 +91,23 @@ struct Seen {
     /// Of the firing under way: executed until the transition before, and since when it executes.
     executed: u64,
     since: Option<u64>,
+    last: Last,
 }
 
 impl Seen {
-    fn moved(&mut self, at: u64, state: State, preempted: bool) {
+    fn moved(&mut self, at: u64, moved: &Moved) {
         if let Some(since) = self.since.take() {
             self.executed += at.saturating_sub(since);
         }
-        match (state, preempted) {
+        let waits = moved.call.filter(|(_, goes_on)| !goes_on);
+        self.last = Last {
+            state: moved.state,
+            waits: waits.map(|(call, _)| call),
+        };
+        if waits.is_some() {
+            return;
+        }
+        match (moved.state, moved.preempted) {
             (State::Idle, _) => {
                 self.executed = 0;
                 return;
@@ -91,12 +117,19 @@ impl Seen {
                 self.ends.push(at);
                 self.longest = self.longest.max(Some(self.executed));
             }
-            (
-                State::Claim | State::Compute | State::Release | State::Run | State::Finished,
-                false,
-            ) => {}
+            (State::Run | State::Finished, false) => {
+                if moved.firing > self.ends.len() as u64 {
+                    self.ends.push(at);
+                    self.longest = self.longest.max(Some(self.executed));
+                    self.executed = 0;
+                }
+                if moved.state == State::Finished {
+                    return;
+                }
+            }
+            (State::Claim | State::Compute | State::Release, false) => {}
         }
-        self.since = (!preempted).then_some(at);
+        self.since = (!moved.preempted).then_some(at);
     }
 }
 
@@ -107,17 +140,51 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
         let of_graph = seen.get_mut(moved.graph.index());
         if let Some(actor) = of_graph.and_then(|all| all.get_mut(moved.actor.index())) {
-            actor.moved(log.ns(moved.at.ticks()), moved.state, moved.preempted);
+            actor.moved(log.ns(moved.at.ticks()), moved);
         }
     }
     let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from).min();
     let end = lost.unwrap_or(log.header.end);
     let all = log.graphs.iter().zip(&seen);
-    all.map(|(info, seen)| {
+    let report = |(info, seen): (&GraphInfo, &Vec<Seen>)| {
         let until = info.lost_from.unwrap_or(end).min(end);
         report(log, info, seen, log.ns(until.ticks()))
-    })
-    .collect()
+    };
+    let mut all: Vec<GraphReport> = all.map(report).collect();
+    let whole = lost.is_none() && log.header.stopped.is_none();
+    for (at, (info, report)) in log.graphs.iter().zip(&mut all).enumerate() {
+        if whole && info.lost_from.is_none() {
+            let moves = log.cpus.iter().flat_map(|cpu| &cpu.moves);
+            let moves = moves.filter(|moved| moved.graph.index() == at);
+            look_at_end((info, &seen[at]), moves, report);
+        }
+    }
+    all
+}
+
+/// Whether a graph never began, or waits for ever.
+fn look_at_end<'a>(
+    (info, seen): (&GraphInfo, &[Seen]),
+    moves: impl Iterator<Item = &'a Moved>,
+    report: &mut GraphReport,
+) {
+    let mut tokens = waiting::at_first(&info.graph);
+    report.silent = true;
+    // CPU by CPU: the sums at the end do not depend on the order, but no sum is below zero.
+    let mut reads = Vec::new();
+    for moved in moves {
+        report.silent = false;
+        match moved.call {
+            Some((call @ Call::Read(..), true)) => reads.push(call),
+            Some((call @ Call::Write(..), true)) => waiting::take(&mut tokens, call),
+            _ => {}
+        }
+    }
+    for call in reads {
+        waiting::take(&mut tokens, call);
+    }
+    let last: Vec<Last> = seen.iter().map(|seen| seen.last).collect();
+    report.deadlock = waiting::for_ever(&info.graph, &last, &tokens);
 }
 
 fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport {
@@ -143,6 +210,9 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
         name: actor.name.clone(),
         on: place(log, actor.tile),
         firings: seen.ends.len() as u64,
+        times: actor.times,
+        state: graph.plain.then(|| seen.last.state.name(false)),
+        waits_for: waiting::reason(graph, &seen.last),
         preemptions: seen.preemptions,
         longest_ns: seen.longest,
         wcet_ns: actor
@@ -155,6 +225,9 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
     GraphReport {
         name: graph.name.clone(),
         varies: graph.varying().is_some(),
+        real_time: !graph.plain,
+        silent: false,
+        deadlock: None,
         iterations: ends.len() as u64,
         period_ns: mean_period(&ends[ends.len().saturating_sub(1) / 2..]).map(Fraction::rounded_up),
         longest_period_ns: ends.windows(2).map(|two| two[1] - two[0]).max(),
@@ -175,7 +248,7 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
 
 /// When the iterations were complete: each output had fired as often as in all of them.
 fn iterations(info: &GraphInfo, seen: &[Seen]) -> Vec<u64> {
-    if info.graph.varying().is_some() {
+    if !info.graph.is_analysed() {
         return Vec::new();
     }
     let Ok(Rates::Consistent(firings)) = firings_per_iteration(&info.graph) else {
@@ -233,6 +306,16 @@ fn place(log: &Log, tile: Tile) -> String {
 }
 
 impl GraphReport {
+    /// A mistake of the application itself, in words.
+    pub(super) fn fault(&self) -> Option<String> {
+        let name = &self.name;
+        if let Some(waits) = &self.deadlock {
+            return Some(format!("graph {name} stops for ever: {waits}"));
+        }
+        let fired = || format!("graph {name}: none of its actors has ever fired");
+        self.silent.then(fired)
+    }
+
     /// Whether something was seen that the verdict excludes: an output later than its bound, or a
     /// firing above its wcet.
     pub fn exceeds_bound(&self) -> bool {
@@ -242,7 +325,41 @@ impl GraphReport {
         ];
         let above = |(seen, bound)| matches!((seen, bound), (Some(a), Some(b)) if a > b);
         let longer = |actor: &ActorReport| actor.longest_ns > Some(actor.wcet_ns);
-        pairs.into_iter().any(above) || self.actors.iter().any(longer)
+        let is_longer = self.real_time && self.actors.iter().any(longer);
+        is_longer || pairs.into_iter().any(above)
+    }
+}
+
+impl GraphReport {
+    fn width(&self, of: fn(&ActorReport) -> &str, least: usize) -> usize {
+        let names = self.actors.iter().map(|actor| of(actor).chars().count());
+        names.max().unwrap_or(0).max(least)
+    }
+
+    /// The tasks of an application that is not real-time.
+    fn tasks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, on) = (self.width(|a| &a.name, 4), self.width(|a| &a.on, 2));
+        writeln!(
+            f,
+            "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}  {:8}  waits for",
+            "task", "on", "rounds", "of", "preempted", "longest", "state"
+        )?;
+        let maybe = |value: Option<String>| value.unwrap_or("-".into());
+        for task in &self.actors {
+            let times = maybe(task.times.map(|times| Count(times.into()).to_string()));
+            let longest = maybe(task.longest_ns.map(|ns| Short(ns).to_string()));
+            let line = format!(
+                "  {:name$}  {:on$} {:>9} {times:>9} {:>9} {longest:>9}  {:8}  {}",
+                task.name,
+                task.on,
+                Count(task.firings).to_string(),
+                Count(task.preemptions).to_string(),
+                task.state.unwrap_or("-"),
+                task.waits_for.as_deref().unwrap_or_default(),
+            );
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
     }
 }
 
@@ -250,6 +367,11 @@ impl fmt::Display for GraphReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = |ns: Option<u64>| ns.map_or("-".into(), |ns| Short(ns).to_string());
         let (iterations, verdict) = (Count(self.iterations), self.verdict.name());
+        if !self.real_time {
+            let name = &self.name;
+            writeln!(f, "graph {name}: not real-time, nothing is promised of it")?;
+            return self.tasks(f);
+        }
         let size = match self.varies {
             true => "its rates depend on data".to_string(),
             false => format!("{iterations} iterations"),
@@ -284,11 +406,7 @@ impl fmt::Display for GraphReport {
             let [seen, bound, required] = [seen, bound, required].map(short);
             writeln!(f, "  {name:21} {seen:>9} {bound:>9} {required:>9}")?;
         }
-        let width = |of: fn(&ActorReport) -> &str, least: usize| {
-            let names = self.actors.iter().map(|actor| of(actor).chars().count());
-            names.max().unwrap_or(0).max(least)
-        };
-        let (name, on) = (width(|a| &a.name, 5), width(|a| &a.on, 2));
+        let (name, on) = (self.width(|a| &a.name, 5), self.width(|a| &a.on, 2));
         writeln!(
             f,
             "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}",

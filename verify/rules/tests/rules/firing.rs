@@ -15,7 +15,7 @@ use crate::common::cpu;
 const FIFO: PolicyKind<punctual_model::Ns> = PolicyKind::Fifo;
 
 /// `parse` in slots of CPU 0, `filter` and `show` on CPU 1 in a static order: 2, 2, 1.
-fn system() -> System {
+pub(crate) fn system() -> System {
     let frame = PolicyKind::Tdm {
         frame: Span::from_us(100),
         scheduling: Span::from_us(1),
@@ -65,7 +65,10 @@ fn system() -> System {
 }
 
 fn log() -> Log {
-    let file = system();
+    log_of(&system())
+}
+
+pub(crate) fn log_of(file: &System) -> Log {
     file.validate().expect("a meaningful system");
     let (system, threads) = (file.with_graph_threads(), file.graph_threads());
     let tables = Tables::new(&system, Frequency::NANOSECONDS);
@@ -136,10 +139,10 @@ fn place(moves: &[Moved], from: usize, state: State) -> usize {
 
 #[test]
 fn a_state_that_is_left_out_breaks_the_states() {
-    for state in State::ALL {
+    for state in &State::ALL[..5] {
         rejected(Rule::ActorStates, |log| {
             let moves = &mut log.cpus[1].moves;
-            let at = place(moves, 40, state);
+            let at = place(moves, 40, *state);
             let _ = moves.remove(at);
         });
     }

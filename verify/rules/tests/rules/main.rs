@@ -9,6 +9,7 @@ mod firing;
 mod histories;
 mod late;
 mod locks;
+mod plain;
 mod slices;
 mod tampering;
 mod trees;
