@@ -5,7 +5,7 @@
 //! was active was preempted. A firing that looks at the clock all the time sees that by itself, and
 //! more exactly, without the scheduler's part; then its word stands.
 
-use punctual_graph::{Applications, Moved, TileBook};
+use punctual_graph::{Applications, Moved, State, TileBook};
 use punctual_kern::TraceEvent;
 use punctual_model::{GraphId, GraphThread, Instant, Ns, Span, System, TaskId, ThreadId, readable};
 use punctual_trace::{CpuLog, Log, Record};
@@ -119,7 +119,7 @@ fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved
             let Some(last) = all
                 .last()
                 .copied()
-                .filter(|last| !last.preempted && !is_noted)
+                .filter(|last| !last.preempted && !is_noted && runs(last))
             else {
                 continue;
             };
@@ -138,10 +138,14 @@ fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved
     all
 }
 
+/// Whether it was under way: a task that waits, or has ended, is not interrupted.
+fn runs(last: &Moved) -> bool {
+    last.state != State::Finished && !matches!(last.call, Some((_, false)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_graph::State;
     use punctual_model::ActorId;
 
     fn moved(at: u64, state: State, preempted: bool) -> Moved {

@@ -8,6 +8,7 @@ mod excuses;
 mod files;
 mod graphs;
 mod own_time;
+mod plain;
 mod slots;
 mod threads_log;
 mod tree_log;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use punctual_dataflow::{Rates, firings_per_iteration};
 use punctual_fifo::{CopyEngine, FifoError, Shape, Writer, fifo};
-use punctual_firing::{Declared, Engine, TaskScheduler, When};
+use punctual_firing::{Declared, Engine, Port, RoundRobin, Rule, TaskScheduler, When};
 use punctual_model::{ActorId, Fifo, Graph, Place, Preempted, System, Tile as TileId, WorkSource};
 
 use crate::actor::{Duty, Firing, Function, NextRule, With};
@@ -15,6 +15,7 @@ use crate::burn::{self, Burn, Varying};
 use crate::ends::Ends;
 use crate::memory::Memory;
 use crate::meter::Meter;
+use crate::plain::{Code, PlainTile, TaskFifos};
 use crate::slots::Slots;
 use crate::tile::Tile;
 
@@ -37,8 +38,10 @@ pub enum GraphError {
     BetweenSlots(String),
     /// The work of an actor is neither a function that a program brings nor time to burn.
     Work(String),
-    /// This graph is not real-time, and virtual time alone executes it.
+    /// This graph is not real-time: it has tasks ([`Application::task`]) in place of actors.
     NotRealTime(String),
+    /// This graph is real-time: it has actors in place of tasks.
+    RealTime(String),
     /// There is no memory for so many shared bytes.
     Shared(usize),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
@@ -67,10 +70,12 @@ impl fmt::Display for GraphError {
                     "the actor `{actor}` needs a program that brings its function"
                 )
             }
-            GraphError::NotRealTime(graph) => write!(
-                f,
-                "the graph `{graph}` is not real-time, which virtual time alone executes"
-            ),
+            GraphError::NotRealTime(graph) => {
+                write!(f, "the graph `{graph}` is not real-time: it has no actors")
+            }
+            GraphError::RealTime(graph) => {
+                write!(f, "the graph `{graph}` is real-time: it has no tasks")
+            }
             GraphError::Shared(bytes) => write!(f, "no memory for {bytes} shared bytes"),
             GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
         }
@@ -85,6 +90,8 @@ pub struct Application {
     /// Firings of each actor in an iteration.
     firings: Vec<u64>,
     duties: Vec<Option<Box<dyn Duty>>>,
+    /// Of a graph that is not real-time.
+    tasks: Vec<Option<Code>>,
     initial: Vec<Vec<u8>>,
     memories: Vec<Memory>,
     schedulers: Vec<(TileId, AnyScheduler)>,
@@ -103,14 +110,15 @@ impl Application {
     /// An application whose actors have no functions yet, and whose first tokens are zeros.
     ///
     /// # Errors
-    /// [`GraphError::NotRealTime`]; [`GraphError::Rates`]; [`GraphError::Fifo`] where there is no
-    /// memory for first tokens.
+    /// [`GraphError::Rates`]; [`GraphError::Fifo`] where there is no memory for first tokens.
     pub fn new(graph: &Graph) -> Result<Application, GraphError> {
-        if graph.plain {
-            return Err(GraphError::NotRealTime(graph.name.clone()));
-        }
-        let Ok(Rates::Consistent(firings)) = firings_per_iteration(graph) else {
-            return Err(GraphError::Rates(graph.name.clone()));
+        let firings = match graph.plain {
+            // It has no iterations.
+            true => vec![1; graph.actors.len()],
+            false => match firings_per_iteration(graph) {
+                Ok(Rates::Consistent(firings)) => firings,
+                _ => return Err(GraphError::Rates(graph.name.clone())),
+            },
         };
         let zeros = |fifo: &Fifo| {
             let mut bytes = Vec::new();
@@ -125,6 +133,7 @@ impl Application {
             graph: graph.clone(),
             firings,
             duties: graph.actors.iter().map(|_| None).collect(),
+            tasks: graph.actors.iter().map(|_| None).collect(),
             initial: initial?,
             memories: Vec::new(),
             schedulers: Vec::new(),
@@ -140,7 +149,12 @@ impl Application {
         &self.graph.name
     }
 
-    fn place(&self, actor: &str) -> Result<usize, GraphError> {
+    fn place(&self, actor: &str, is_task: bool) -> Result<usize, GraphError> {
+        match (self.graph.plain, is_task) {
+            (true, false) => return Err(GraphError::NotRealTime(self.graph.name.clone())),
+            (false, true) => return Err(GraphError::RealTime(self.graph.name.clone())),
+            _ => {}
+        }
         let id = self.graph.actor_named(actor);
         id.map(ActorId::index)
             .ok_or_else(|| GraphError::NoSuch(actor.to_owned()))
@@ -155,7 +169,7 @@ impl Application {
         name: &str,
         function: fn(&mut Firing<'_>),
     ) -> Result<&mut Application, GraphError> {
-        let place = self.place(name)?;
+        let place = self.place(name, false)?;
         self.duties[place] = Some(Box::new(Function(function)));
         Ok(self)
     }
@@ -172,12 +186,27 @@ impl Application {
         update_firing_rule: fn(&mut P, &mut NextRule<'_>),
         parameter: P,
     ) -> Result<&mut Application, GraphError> {
-        let place = self.place(name)?;
+        let place = self.place(name, false)?;
         self.duties[place] = Some(Box::new(With {
             fire,
             update: update_firing_rule,
             parameter,
         }));
+        Ok(self)
+    }
+
+    /// The code of a task of a graph that is not real-time: it runs to its end, and waits in calls
+    /// of its FIFOs.
+    ///
+    /// # Errors
+    /// [`GraphError::NoSuch`], [`GraphError::RealTime`].
+    pub fn task(
+        &mut self,
+        name: &str,
+        code: impl FnOnce(&mut TaskFifos) + Send + 'static,
+    ) -> Result<&mut Application, GraphError> {
+        let place = self.place(name, true)?;
+        self.tasks[place] = Some(Box::new(code));
         Ok(self)
     }
 
@@ -255,7 +284,9 @@ impl Application {
         let mut tiles: Vec<TileId> = Vec::new();
         for (actor, duty) in self.graph.actors.iter().zip(&self.duties) {
             let burns = matches!(actor.work, None | Some(WorkSource::Burn(_)));
-            if duty.is_none() && !burns {
+            let id = self.graph.actor_named(&actor.name);
+            let is_brought = id.is_some_and(|id| self.tasks[id.index()].is_some());
+            if duty.is_none() && !is_brought && !burns {
                 return Err(GraphError::Work(actor.name.clone()));
             }
             if !tiles.contains(&actor.tile) {
@@ -295,7 +326,7 @@ impl Application {
         })
     }
 
-    fn tile(&mut self, tile: TileId, ends: Ends, between: Option<Between>) -> Tile {
+    fn tile(&mut self, tile: TileId, mut ends: Ends, between: Option<Between>) -> Tile {
         let meter = Meter::new();
         let graph = &self.graph;
         let here = (0..).map(ActorId).zip(&graph.actors);
@@ -305,7 +336,7 @@ impl Application {
             ActorBook::new(*id, &actor.name, wcet.collect(), self.firings[id.index()])
         });
         let of = (&*graph.name, tile);
-        let book = TileBook::new(of, books.collect(), self.transitions, meter.frequency());
+        let mut book = TileBook::new(of, books.collect(), self.transitions, meter.frequency());
         let duties = here.iter().map(|(id, actor)| {
             let duty = self.duties[id.index()].take();
             duty.unwrap_or_else(|| {
@@ -331,9 +362,30 @@ impl Application {
         let when = graph
             .order_on(tile)
             .map_or(When::OwnTime, |order| order.when);
+        let (scheduler, plain): (AnyScheduler, _) = match graph.plain {
+            false => (scheduler, None),
+            true => {
+                let gauges = Arc::new(ends.gauges());
+                book.keep_calls();
+                let tasks = here.iter().map(|(id, _)| {
+                    let code = self.tasks[id.index()].take();
+                    let code = code.unwrap_or_else(|| burn::task_of(graph, *id));
+                    let rule = Rule::of(graph, *id);
+                    let places = |ports: &[Port]| ports.iter().map(|port| port.fifo).collect();
+                    let fifos = [places(rule.inputs()), places(rule.outputs())];
+                    (code, fifos, ends.take(&rule))
+                });
+                let plain = PlainTile {
+                    scheduler,
+                    tasks: tasks.collect(),
+                    gauges,
+                };
+                (Box::new(RoundRobin), Some(plain))
+            }
+        };
         let engine = Engine::new(graph, tile, when, scheduler);
         let notes = Notes::new(Arc::new(book), meter);
-        Tile::new(engine, ends, duties, notes, between)
+        Tile::new(engine, ends, duties, notes, (between, plain))
     }
 
     /// A FIFO without a limit gets room for two iterations beyond its first tokens, or for two
@@ -351,7 +403,8 @@ impl Application {
         });
         let varies = |actor: ActorId| {
             let duty = self.duties[actor.index()].as_deref();
-            duty.is_some_and(Duty::is_variable)
+            // The calls of a task are of any length.
+            self.graph.plain || duty.is_some_and(Duty::is_variable)
         };
         let longest = |rate: u32, actor| if varies(actor) { capacity } else { rate };
         let from = self.graph.actors[fifo.from.index()].tile;

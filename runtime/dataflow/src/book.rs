@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use punctual_firing::{Moved, Observer, State};
+use punctual_firing::{Call, Moved, Observer, State};
 use punctual_linux::job;
 use punctual_model::{ActorId, Frequency, GraphId, Instant, Ns, Span, Tile, Work};
 
 use crate::actor::Course;
+use crate::call_word::{call_of, word_of};
 use crate::meter::{Meter, Reading};
 
 /// A firing that executed longer than its wcet.
@@ -48,6 +49,8 @@ pub struct ActorBook {
     /// Ticks that the firing under way had executed when it was interrupted last, where others may
     /// go on before it; 0: there is none.
     under_way: AtomicU64,
+    /// Its task has run to completion.
+    finished: AtomicBool,
     /// Ticks at which its first and its last whole iteration ended.
     first: AtomicU64,
     last: AtomicU64,
@@ -66,6 +69,7 @@ impl ActorBook {
             executed: zero(),
             over: zero(),
             under_way: zero(),
+            finished: AtomicBool::new(false),
             first: zero(),
             last: zero(),
         }
@@ -84,6 +88,15 @@ impl ActorBook {
     /// Iterations of the graph whose firings of this actor have ended.
     pub fn iterations(&self) -> u64 {
         self.firings() / self.per_iteration
+    }
+
+    /// Whether its task has ended.
+    pub fn has_finished(&self) -> bool {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
     }
 
     /// Its firing was interrupted after it had executed so much, and others may go on.
@@ -119,6 +132,8 @@ impl ActorBook {
 struct Transitions {
     /// Two words each: the instant; place, state and number.
     words: Vec<[AtomicU64; 2]>,
+    /// Of tasks that run to completion, beside each: the call that it is, or 0.
+    calls: Vec<AtomicU64>,
     count: AtomicUsize,
     /// Ticks from which on none was kept; 0: all were.
     lost_from: AtomicU64,
@@ -176,6 +191,7 @@ impl TileBook {
             frequency,
             transitions: Transitions {
                 words,
+                calls: Vec::new(),
                 count: AtomicUsize::new(0),
                 lost_from: AtomicU64::new(0),
             },
@@ -223,7 +239,13 @@ impl TileBook {
     pub fn transitions(&self, graph: GraphId) -> (Vec<Moved>, Option<Instant>) {
         let count = self.transitions.count.load(Ordering::Acquire);
         let kept = self.transitions.words.iter().take(count);
-        let moved = kept.filter_map(|[at, what]| self.read(graph, relaxed(at), relaxed(what)));
+        let calls = self.transitions.calls.iter().map(relaxed);
+        let kept = kept.zip(calls.chain(core::iter::repeat(0)));
+        let moved = kept.filter_map(|([at, what], call)| {
+            let moved = self.read(graph, relaxed(at), relaxed(what))?;
+            let call = call_of(call);
+            Some(Moved { call, ..moved })
+        });
         let lost = relaxed(&self.transitions.lost_from);
         (
             moved.collect(),
@@ -259,6 +281,29 @@ impl TileBook {
         when.store(at.ticks(), Ordering::Relaxed);
         what.store(place | state << NUMBER_BITS | number, Ordering::Relaxed);
         transitions.count.store(kept + 1, Ordering::Release);
+    }
+
+    /// Room for the calls of tasks that run to completion.
+    pub(crate) fn keep_calls(&mut self) {
+        let count = self.transitions.words.len();
+        self.transitions
+            .calls
+            .resize_with(count, AtomicU64::default);
+    }
+
+    /// Keeps a call of a FIFO, whose task stays in its state.
+    pub(crate) fn keep_call(
+        &self,
+        at: Instant,
+        (place, rounds): (usize, u64),
+        call: Call,
+        goes_on: bool,
+    ) {
+        let kept = self.transitions.count.load(Ordering::Relaxed);
+        if let Some(word) = self.transitions.calls.get(kept) {
+            word.store(word_of(call, goes_on), Ordering::Relaxed);
+        }
+        self.keep(at, place, rounds, (State::Run, false));
     }
 
     /// There is no room for a transition.
@@ -451,7 +496,7 @@ impl Notes {
         self.book.keep(at, place, firing, state);
     }
 
-    fn end_firing(&mut self, place: usize, firing: u64, now: Reading) {
+    pub(crate) fn end_firing(&mut self, place: usize, firing: u64, now: Reading) {
         let Some(actor) = self.book.actors.get(place) else {
             return;
         };

@@ -1,10 +1,10 @@
 //! Actors without a function: they burn their work
 
 use punctual_linux::job;
-use punctual_model::{Ns, Work};
+use punctual_model::{ActorId, Graph, Ns, Work, WorkSource};
 
-use crate::actor::{Duty, Firing, NextRule};
-use crate::meter::Meter;
+use crate::actor::{Course, Duty, Firing, NextRule};
+use crate::meter::{Meter, Reading};
 
 /// Longer between two readings, and the thread did not execute in between.
 const GAP: Work<Ns> = Work::from_us(4);
@@ -54,19 +54,69 @@ impl Duty for Burn {
                 .tokens(output)
                 .fill(firing.number.to_le_bytes()[0]);
         }
-        loop {
-            let now = course.meter.read();
-            if now.now.since(last.now).ticks() > self.gap {
-                course.was_away(last, now);
-            }
-            last = now;
-            let not_its_own = course.begun.get() + course.aside.get();
-            if now.executed.ticks().saturating_sub(not_its_own) >= work {
-                return;
-            }
-            job::checkpoint();
-        }
+        burn_from(course, course.begun.get(), work, (&mut last, self.gap));
     }
+}
+
+/// Burns until so much has been executed since the thread had executed `from`, less the time aside.
+fn burn_from(course: &Course, from: u64, work: u64, (last, gap): (&mut Reading, u64)) {
+    loop {
+        let now = course.meter.read();
+        if now.now.since(last.now).ticks() > gap {
+            course.was_away(*last, now);
+        }
+        *last = now;
+        let not_its_own = from + course.aside.get();
+        if now.executed.ticks().saturating_sub(not_its_own) >= work {
+            return;
+        }
+        job::checkpoint();
+    }
+}
+
+/// The code of a task that a file declares: in each of its rounds it reads its inputs one after the
+/// other, burns, and writes its outputs in the same way.
+pub(crate) fn task_of(graph: &Graph, id: ActorId) -> crate::plain::Code {
+    let actor = &graph.actors[id.index()];
+    let reads = graph.fifos.iter().filter(|fifo| fifo.to == id);
+    let reads: Vec<Vec<u32>> = reads.map(|fifo| fifo.consume.clone()).collect();
+    let writes = graph.fifos.iter().filter(|fifo| fifo.from == id);
+    let writes: Vec<Vec<u32>> = writes.map(|fifo| fifo.produce.clone()).collect();
+    let burn = match &actor.work {
+        Some(WorkSource::Burn(work)) => Burn::new(&[*work]),
+        _ => Burn::new(
+            &actor
+                .wcet
+                .iter()
+                .map(|&wcet| of_wcet(wcet))
+                .collect::<Vec<_>>(),
+        ),
+    };
+    let (times, phases) = (actor.times.unwrap_or(1), graph.phases(id));
+    Box::new(move |fifos| {
+        for round in 0..times {
+            let phase = round as usize % phases.max(1);
+            let rate = |rates: &[u32]| rates.get(phase).or(rates.first()).copied().unwrap_or(0);
+            for (input, rates) in reads.iter().enumerate() {
+                if rate(rates) > 0 {
+                    fifos.skip(input, rate(rates));
+                }
+            }
+            let mut last = fifos.course().meter.read();
+            let aside = fifos.course().aside.get();
+            let from = last.executed.ticks().saturating_sub(aside);
+            let work = burn.work[phase % burn.work.len()];
+            burn_from(fifos.course(), from, work, (&mut last, burn.gap));
+            for (output, rates) in writes.iter().enumerate() {
+                if rate(rates) > 0 {
+                    fifos.fill(output, rate(rates), round.to_le_bytes()[0]);
+                }
+            }
+            if round + 1 < times {
+                fifos.next_round();
+            }
+        }
+    })
 }
 
 /// The same, of an actor whose output depends on its data: the data are drawn.

@@ -95,6 +95,52 @@ impl Ends {
         }
     }
 
+    pub(crate) fn reader(&self, fifo: usize) -> Option<&Reader> {
+        self.readers.get(fifo)?.as_ref()
+    }
+
+    pub(crate) fn writer(&self, fifo: usize) -> Option<&Writer> {
+        self.writers.get(fifo)?.as_ref()
+    }
+
+    /// Moves tokens into a buffer, where they are there.
+    pub(crate) fn read(&mut self, fifo: usize, into: &mut [u8]) -> bool {
+        let reader = self.readers.get_mut(fifo).and_then(Option::as_mut);
+        reader.is_some_and(|reader| reader.read(into, &mut self.copies))
+    }
+
+    /// Copies tokens from a buffer, where there is space.
+    pub(crate) fn write(&mut self, fifo: usize, from: &[u8]) -> bool {
+        let writer = self.writers.get_mut(fifo).and_then(Option::as_mut);
+        writer.is_some_and(|writer| writer.write(from, &mut self.copies))
+    }
+
+    /// Gives tokens back without a look at them.
+    pub(crate) fn skip(&mut self, fifo: usize, tokens: u32) -> bool {
+        let reader = self.readers.get_mut(fifo).and_then(Option::as_mut);
+        reader.is_some_and(|reader| {
+            let claimed = reader.claim(tokens, &mut self.copies);
+            if claimed {
+                core::hint::black_box(reader.claimed().first());
+                reader.release(tokens);
+            }
+            claimed
+        })
+    }
+
+    /// Hands on tokens of one value.
+    pub(crate) fn fill(&mut self, fifo: usize, tokens: u32, value: u8) -> bool {
+        let writer = self.writers.get_mut(fifo).and_then(Option::as_mut);
+        writer.is_some_and(|writer| {
+            let claimed = writer.claim(tokens);
+            if claimed {
+                writer.claimed().fill(value);
+                writer.release(tokens, &mut self.copies);
+            }
+            claimed
+        })
+    }
+
     /// Copies so far, and their bytes.
     pub(crate) fn copies(&self) -> (u64, u64) {
         (self.copies.copies, self.copies.bytes)
@@ -132,6 +178,14 @@ impl Fifos for Ends {
 /// The numbers of FIFOs, by their places in the graph, for a look without any end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges(Vec<Option<Gauge>>);
+
+impl Gauges {
+    /// Whether a FIFO ever holds so many tokens.
+    pub(crate) fn holds(&self, fifo: usize, tokens: u32) -> bool {
+        let gauge = self.0.get(fifo).and_then(Option::as_ref);
+        gauge.is_some_and(|gauge| tokens <= gauge.capacity())
+    }
+}
 
 /// FIFOs as one actor of a tile changes them: numbers of all, and the ends of its own.
 pub(crate) struct Part<'a> {

@@ -14,6 +14,7 @@ use crate::between::{AnyScheduler, Between};
 use crate::book::{Notes, TileBook};
 use crate::ends::Ends;
 use crate::passing::Passing;
+use crate::plain::PlainTile;
 
 /// The actors of one application on one tile.
 ///
@@ -32,6 +33,8 @@ pub struct Tile {
     idle: bool,
     /// It decides between slots; `None`: in own time.
     between: Option<Between>,
+    /// It is not real-time: its tasks run to completion, in a run.
+    plain: Option<PlainTile>,
 }
 
 impl fmt::Debug for Tile {
@@ -48,7 +51,7 @@ impl Tile {
         ends: Ends,
         duties: Vec<Box<dyn Duty>>,
         notes: Notes,
-        between: Option<Between>,
+        (between, plain): (Option<Between>, Option<PlainTile>),
     ) -> Tile {
         Tile {
             engine,
@@ -58,6 +61,7 @@ impl Tile {
             decides: true,
             idle: true,
             between,
+            plain,
         }
     }
 
@@ -80,6 +84,9 @@ impl Tile {
     /// what its function or the task scheduler takes.
     #[inline]
     pub fn step(&mut self) -> bool {
+        if self.plain.is_some() {
+            return false;
+        }
         let activity = match &mut self.between {
             None => {
                 if self.decides {
@@ -155,6 +162,9 @@ impl Tile {
 
     /// In a run: until the end of it.
     fn run(mut self) -> Result<(), DirectError> {
+        if let Some(plain) = self.plain {
+            return plain.run(&self.notes.book);
+        }
         match self.between.take_if(|between| between.passes_over) {
             Some(between) => {
                 let parts = (self.engine, self.ends, self.duties);

@@ -365,6 +365,11 @@ impl fmt::Debug for Gauge {
 }
 
 impl Gauge {
+    /// Most tokens that it holds.
+    pub fn capacity(&self) -> u32 {
+        self.shared.capacity
+    }
+
     /// Tokens that are there. O(1), and once more for each time that its reader comes between.
     #[inline]
     pub fn tokens(&self) -> u32 {
