@@ -12,8 +12,8 @@ use punctual::{
 };
 use punctual_generate::{Dice, Random, draw_graph};
 use punctual_model::{
-    ActorId, Graph, Instant, Ns, Order, OrderRule, Preempted, Scheduler, SchedulerId, Supply, Tile,
-    When,
+    ActorId, Copies, Graph, Instant, Ns, Order, OrderRule, Place, Preempted, Scheduler,
+    SchedulerId, Supply, Tile, When,
 };
 use punctual_trace::{Log, RunVerdict};
 
@@ -231,6 +231,56 @@ fn a_graph_that_decides_between_slots_sees_nobody() {
     graphs_see_nobody(Mode::Between, &Faults::default());
     graphs_see_nobody(Mode::PassedOver, &Faults::default());
     graphs_see_nobody(Mode::Tdm, &Faults::default());
+}
+
+/// An engine of its own for each application: nobody sees what another one copies.
+#[test]
+fn nor_does_a_graph_whose_copies_take_time() {
+    let mut waits = 0;
+    for mode in MODES {
+        for seed in 0..SEEDS {
+            let system = copying(application(seed, mode), seed);
+            let alone = trace(&system, Faults::default());
+            waits += alone.matches("Claim, preempted: true").count();
+            for other in MODES {
+                let mut system = beside_graph(system.clone(), other, seed);
+                system.graphs[1] = with_copies(&system.graphs[1], seed + 1);
+                let seen = trace(&system, Faults::default());
+                assert!(alone == seen, "seed {seed}: {mode:?} sees {other:?}");
+            }
+            for kind in NEIGHBOURS {
+                let (system, with) = with_neighbour(system.clone(), kind, seed ^ 0x5EED);
+                let faults = Faults {
+                    decision_cost: Work::from_us(25),
+                    ..with
+                };
+                assert!(alone == trace(&system, faults), "seed {seed}: {kind:?}");
+            }
+        }
+    }
+    assert!(waits > 20, "only {waits} claims were preempted");
+}
+
+fn copying(mut system: System, seed: u64) -> System {
+    system.graphs[0] = with_copies(&system.graphs[0], seed);
+    system
+}
+
+fn with_copies(graph: &Graph, seed: u64) -> Graph {
+    let random = &mut Random::at(seed, &[2]);
+    let mut graph = graph.clone();
+    for fifo in &mut graph.fifos {
+        fifo.place = *random.pick(&Place::ALL).unwrap();
+        fifo.token_size = u32::try_from(random.below(40)).unwrap();
+    }
+    if let Some(first) = graph.fifos.first_mut() {
+        (first.place, first.token_size) = (Place::Memory, 20);
+    }
+    graph.copies = (!graph.fifos.is_empty()).then_some(Copies {
+        latency: Span::from_us(random.below(30)),
+        bytes_per_us: 1,
+    });
+    graph
 }
 
 #[test]

@@ -12,13 +12,14 @@
 //! 2. Its application decides whenever a firing ends, by turns (round robin) or in a static order.
 //!    Or it decides once, at the start of each slot; the rest of a slot after a firing is then no
 //!    supply (`tile`).
-//! 3. Claiming and releasing tokens, copies to and from other tiles, and the decisions of the
-//!    application are part of the wcets.
+//! 3. Claiming and releasing tokens and the decisions of the application are part of the wcets;
+//!    copies between memories, too, unless the graph says how long these take (`copies`).
 //! 4. An earlier end delays nobody: rates do not depend on data (Wiggers et al. 2009, §3).
 //!
 //! Sources: CompOSe (§3.1, §4.2); Ghamarian et al. 2006; Cochet-Terrasson et al. 1998; Moreira et
 //! al. 2007 (round robin and time division in dataflow).
 
+mod copies;
 mod evaluate;
 mod explain;
 mod fix;

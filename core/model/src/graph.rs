@@ -45,11 +45,23 @@ pub struct Graph {
     pub fifos: Vec<Fifo>,
     /// How the actors of a tile take turns. On a tile without one: in own time, by round robin.
     pub orders: Vec<Order>,
+    /// The time that copies between memories take; `None`: the wcets contain it.
+    pub copies: Option<Copies>,
     /// The longest period allowed: an iteration at least so often.
     pub every: Option<Span<Ns>>,
     /// The longest time allowed from the start of an iteration's period to its last output. Means
     /// nothing without `every`, which is that period.
     pub within: Option<Span<Ns>>,
+}
+
+/// The copy engines of one application: one on each of its tiles, all alike. An engine makes one
+/// copy at a time, in the order of requests, also while its tile computes or has no slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copies {
+    /// From the request to the first byte of each FIFO's copy.
+    pub latency: Span<Ns>,
+    /// Bytes that are copied in a microsecond; at least 1.
+    pub bytes_per_us: u32,
 }
 
 /// One task of a streaming application.

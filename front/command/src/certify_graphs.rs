@@ -57,6 +57,9 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
             "not certified: nothing is promised of graph `{name}`"
         ));
     }
+    if graph.copies.is_some() {
+        return Err("not certified: copies between memories that take time".into());
+    }
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     tiles.dedup();

@@ -48,15 +48,16 @@ pub struct Step {
     pub act: Act,
 }
 
-/// Bodies on other CPUs whose endless work ends now: they look again, without an entry into the
-/// core. A body that does not run just now, or whose work has an end, hears nothing.
+/// Bodies on other CPUs whose endless work, or work before [`Act::Poll`], ends now. They look
+/// again, without an entry into the core. A body that does not run just now, or does other work,
+/// hears nothing.
 #[derive(Debug, Default)]
 pub struct Nudges {
     tasks: Vec<TaskId>,
 }
 
 impl Nudges {
-    /// Ends the endless work of this task's body, if it is among the [`Body::peers`].
+    /// Ends the waiting work of this task's body, if it is among the [`Body::peers`].
     pub fn nudge(&mut self, task: TaskId) {
         self.tasks.push(task);
     }
@@ -71,6 +72,8 @@ impl Nudges {
 pub enum Act {
     /// Nothing: it goes on with its next step, without an entry into the core.
     Continue,
+    /// The same, after work that a nudge may end: it waits for something, until an instant.
+    Poll,
     /// Its job is over.
     Complete,
     /// The thread is over.
@@ -95,7 +98,7 @@ impl Act {
     pub(crate) fn event(self, now: Instant) -> Option<Event> {
         let until = |span: Option<Span>| span.map(|span| now.saturating_add(span));
         Some(match self {
-            Act::Continue => return None,
+            Act::Continue | Act::Poll => return None,
             Act::Complete => Event::Complete,
             Act::Exit => Event::Exit,
             Act::Yield => Event::Yield,

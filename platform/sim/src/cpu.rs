@@ -507,13 +507,13 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         step.work.map(|left| now.saturating_add(left.as_span()))
     }
 
-    /// Another CPU's body says that the endless work of this task's ends now.
+    /// Another CPU's body says that the waiting work of this task's ends now.
     pub(crate) fn be_nudged(&mut self, task: TaskId, now: Instant) {
         let Some(id) = self.running.filter(|id| self.tasks[id.index()] == task) else {
             return;
         };
         let step = &mut self.doing[id.index()].step;
-        if step.is_some_and(|step| step.work.is_none()) {
+        if step.is_some_and(|step| step.work.is_none() || step.act == Act::Poll) {
             *step = step.map(|Step { act, .. }| Step {
                 work: Some(Work::ZERO),
                 act,

@@ -197,7 +197,7 @@ impl Program {
                 }
             }
             Act::Suspend(_) => self.next_part(progress),
-            Act::Complete | Act::Exit | Act::Yield | Act::Continue => {}
+            Act::Complete | Act::Exit | Act::Yield | Act::Continue | Act::Poll => {}
         }
     }
 

@@ -1,15 +1,21 @@
 //! The bodies of graphs: an engine for each graph on each of its tiles, in virtual time.
 //!
-//! A firing takes its declared work, or its wcet. Claims, releases and decisions take no time here:
-//! their costs belong to the wcets. The idle task works for ever; a release on another tile ends
-//! that by a nudge, so a poll costs nothing and finds every token at the instant of its release.
+//! A firing takes its declared work, or its wcet. Decisions take no time here: their costs belong
+//! to the wcets. The idle task works until a copy arrives; a release on another tile ends that by a
+//! nudge. So a poll costs nothing and finds every token at the instant of its release.
+//!
+//! Claims and releases take the time of their copies where the graph says it. The tile waits for
+//! the copies of a claim. A release is over when the copy engine begins with it. Its tokens arrive
+//! when the engine has made the copy, also while another thread has the processor.
+
+pub(crate) mod copies;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_firing::{
-    Activity, Call, Declared, Engine, Fifos, Held, Moved, Observer, Rule, State, TaskScheduler,
-    Tasks, When,
+    Activity, Call, Declared, Engine, Fifos, Moved, Observer, Rule, State, TaskScheduler, Tasks,
+    When,
 };
 use punctual_model::{
     Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, TaskId, Tile, Work, WorkSource,
@@ -19,6 +25,7 @@ use crate::RATE;
 use crate::body::{Act, Body, Nudges, Step};
 use crate::faults::{Faults, Misconduct};
 use crate::random::Random;
+use copies::{CopyEngine, Tokens};
 
 /// Most transitions that are kept of a CPU.
 const MAX_MOVES: usize = 1 << 23;
@@ -85,20 +92,31 @@ pub(crate) struct GraphBody {
     tile: Tile,
     engine: Engine<Asked>,
     /// Tokens and space, for all tiles of the graph.
-    fifos: Rc<RefCell<Held>>,
+    fifos: Rc<RefCell<Tokens>>,
+    copies: CopyEngine,
     moves: Moves,
     /// By the place of the actor: itself, its work by phase, and how much is left of a firing that
     /// was preempted.
     actors: Vec<ActorId>,
     works: Vec<Vec<Work>>,
     left: Vec<Work>,
-    /// The actor whose firing is computed.
-    computes: Option<usize>,
+    /// By the place of the actor: the end of its claim, or the begin of its release's copy; and
+    /// when its tokens arrive.
+    until: Vec<Instant>,
+    arrives: Vec<Option<Instant>>,
+    /// The actor whose firing is under way, and whether it computes.
+    fires: Option<usize>,
+    computes: bool,
     /// Decided when it was switched in.
     decided: Option<Activity>,
     has_begun: bool,
     /// By FIFO: the thread of another tile that reads it, and the one that writes it.
     ends: Vec<[Option<TaskId>; 2]>,
+    /// By FIFO: whether a claim copies from it, and a release into it.
+    copied: Vec<[bool; 2]>,
+    /// The FIFOs that this tile reads.
+    read: Vec<usize>,
+    declared: Graph,
     peers: Vec<TaskId>,
     /// Firings are shorter by chance.
     shorter: Option<Random>,
@@ -115,7 +133,7 @@ impl GraphBody {
     pub(crate) fn new(
         (graph, thread, own): (&Graph, &GraphThread, &[&GraphThread]),
         (faults, seed, moves): (&Faults, u64, &Moves),
-        fifos: Rc<RefCell<Held>>,
+        fifos: Rc<RefCell<Tokens>>,
     ) -> GraphBody {
         let tile = thread.tile;
         let when = graph
@@ -132,7 +150,18 @@ impl GraphBody {
         let varying = actors.iter().enumerate();
         let varying =
             varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
+        let copied = graph.fifos.iter().map(|fifo| {
+            let has_bytes = fifo.token_size > 0 && graph.copies.is_some();
+            [graph.claim_copies(fifo), graph.release_copies(fifo)].map(|copied| has_bytes && copied)
+        });
+        let here = |fifo: &usize| actors.contains(&graph.fifos[*fifo].to);
         let mut body = GraphBody {
+            copied: copied.collect(),
+            read: (0..graph.fifos.len()).filter(here).collect(),
+            declared: graph.clone(),
+            copies: CopyEngine::default(),
+            until: vec![Instant::ZERO; actors.len()],
+            arrives: vec![None; actors.len()],
             task: thread.task,
             loops,
             varying: varying.collect(),
@@ -145,7 +174,8 @@ impl GraphBody {
             engine,
             fifos,
             moves: moves.clone(),
-            computes: None,
+            fires: None,
+            computes: false,
             decided: None,
             has_begun: false,
             peers: ends.iter().flatten().flatten().copied().collect(),
@@ -175,9 +205,12 @@ impl GraphBody {
         ask: impl FnOnce(&mut Engine<Asked>, &mut Seen<'_>, &mut Told<'_>) -> Activity,
     ) -> Activity {
         let mut fifos = self.fifos.borrow_mut();
+        fifos.settle(now);
         let mut seen = Seen {
-            held: &mut fifos,
+            tokens: &mut fifos,
             ends: &self.ends,
+            copied: &self.copied,
+            arrival: self.fires.and_then(|place| self.arrives[place]),
             others,
         };
         let mut told = Told {
@@ -189,6 +222,55 @@ impl GraphBody {
             task: self.task,
         };
         ask(&mut self.engine, &mut seen, &mut told)
+    }
+
+    /// The copies of a claim, and when they will have been made.
+    fn claim(&mut self, place: usize, now: Instant) {
+        let time = self.copying(place, 0);
+        self.until[place] = match time.is_zero() {
+            true => now,
+            false => self.copies.copy(now, time).1,
+        };
+    }
+
+    /// The copy of a release: the tile waits for its begin, and its tokens come at its end.
+    fn release(&mut self, place: usize, now: Instant) {
+        let time = self.copying(place, 1);
+        (self.until[place], self.arrives[place]) = match time.is_zero() {
+            true => (now, None),
+            false => {
+                let (begin, end) = self.copies.copy(now, time);
+                (begin, Some(end))
+            }
+        };
+    }
+
+    /// The time of the copies of a claim (0) or a release (1).
+    fn copying(&self, place: usize, end: usize) -> Span {
+        let ports = self.engine.rule(place).map_or(&[][..], |rule| match end {
+            0 => rule.inputs(),
+            _ => rule.outputs(),
+        });
+        let copied = ports.iter().filter(|port| self.copied[port.fifo][end]);
+        let times = copied.map(|port| {
+            let fifo = &self.declared.fifos[port.fifo];
+            self.declared.copy_time(fifo, port.rate).ticks_up(RATE)
+        });
+        times.fold(Span::ZERO, Span::saturating_add)
+    }
+
+    /// The rest of a claim or a release. Copies go on while nobody waits for them.
+    fn rest(&self, place: usize, now: Instant) -> Work {
+        self.until[place].since(now).as_work()
+    }
+
+    /// Nobody fires until a copy arrives, or somebody else tells.
+    fn idle(&self, now: Instant) -> Step {
+        let fifos = self.fifos.borrow();
+        let arrivals = self.read.iter().filter_map(|&fifo| fifos.arrival(fifo));
+        let work = arrivals.min().map(|at| at.since(now).as_work());
+        let act = Act::Poll;
+        Step { work, act }
     }
 
     /// The work of the firing that this actor begins.
@@ -208,7 +290,7 @@ impl Body for GraphBody {
     fn begin(&mut self, _: u64, _: Option<Work>) {}
 
     fn next(&mut self, now: Instant, others: &mut Nudges) -> Step {
-        self.computes = None;
+        self.computes = false;
         let act = Act::Continue;
         if self.loops {
             self.moves.fault(self.task, 0);
@@ -225,28 +307,50 @@ impl Body for GraphBody {
                 }),
             };
             self.has_begun = true;
+            self.fires = match activity {
+                Activity::Claim(place)
+                | Activity::Compute(place)
+                | Activity::Release(place)
+                | Activity::Reset(place)
+                | Activity::GoOn(place) => Some(place),
+                Activity::Idle => None,
+            };
             let work = match activity {
                 Activity::Compute(place) => {
-                    self.computes = Some(place);
-                    Some(self.work(place))
+                    self.computes = true;
+                    self.work(place)
                 }
-                Activity::GoOn(place) => {
-                    self.computes = Some(place);
-                    Some(self.left[place])
-                }
-                Activity::Idle => None,
+                Activity::GoOn(place) => match self.engine.state(place) {
+                    Some((State::Claim | State::Release, _)) => self.rest(place, now),
+                    _ => {
+                        self.computes = true;
+                        self.left[place]
+                    }
+                },
+                Activity::Idle => return self.idle(now),
                 Activity::Reset(place) => {
                     self.draw_rates(place);
                     continue;
                 }
-                Activity::Claim(_) | Activity::Release(_) => continue,
+                Activity::Claim(place) => {
+                    self.claim(place, now);
+                    self.rest(place, now)
+                }
+                Activity::Release(place) => {
+                    self.release(place, now);
+                    self.rest(place, now)
+                }
             };
-            return Step { work, act };
+            let waits = !self.computes && work.is_zero();
+            if !waits {
+                let work = Some(work);
+                return Step { work, act };
+            }
         }
     }
 
     fn switched_out(&mut self, now: Instant, left: Option<Work>) {
-        if let (Some(place), Some(left)) = (self.computes, left) {
+        if let (Some(place), Some(left)) = (self.fires.filter(|_| self.computes), left) {
             self.left[place] = left;
         }
         self.ask(now, &mut Nudges::default(), |engine, _, told| {
@@ -351,8 +455,11 @@ impl TaskScheduler for Asked {
 
 /// FIFOs that tell the other end what has come or gone.
 pub(crate) struct Seen<'a> {
-    pub(crate) held: &'a mut Held,
+    pub(crate) tokens: &'a mut Tokens,
     pub(crate) ends: &'a [[Option<TaskId>; 2]],
+    pub(crate) copied: &'a [[bool; 2]],
+    /// When the copies of the firing that ends arrive.
+    pub(crate) arrival: Option<Instant>,
     pub(crate) others: &'a mut Nudges,
 }
 
@@ -367,20 +474,23 @@ impl Seen<'_> {
 
 impl Fifos for Seen<'_> {
     fn tokens(&self, fifo: usize) -> u32 {
-        self.held.tokens(fifo)
+        self.tokens.tokens(fifo)
     }
 
     fn space(&self, fifo: usize) -> u32 {
-        self.held.space(fifo)
+        self.tokens.space(fifo)
     }
 
     fn consume(&mut self, fifo: usize, count: u32) {
-        self.held.consume(fifo, count);
+        self.tokens.consume(fifo, count);
         self.tell(fifo, 1);
     }
 
     fn produce(&mut self, fifo: usize, count: u32) {
-        self.held.produce(fifo, count);
+        match self.arrival {
+            Some(at) if self.copied[fifo][1] => self.tokens.send(fifo, count, at),
+            _ => self.tokens.produce(fifo, count),
+        }
         self.tell(fifo, 0);
     }
 }

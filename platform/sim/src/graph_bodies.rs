@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_firing::Held;
 use punctual_model::{GraphId, GraphThread, System, TaskId};
 
 use crate::body::Body;
 use crate::faults::Faults;
+use crate::graph::copies::Tokens;
 use crate::graph::{GraphBody, Moves};
 use crate::graph_plain::PlainBody;
 
@@ -22,7 +22,7 @@ pub fn graph_bodies(
     let mut bodies: Vec<(TaskId, Box<dyn Body>)> = Vec::new();
     for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
         let own: Vec<&GraphThread> = threads.iter().filter(|t| t.graph == id).collect();
-        let fifos = Rc::new(RefCell::new(Held::at_first(graph)));
+        let fifos = Rc::new(RefCell::new(Tokens::at_first(graph)));
         for thread in &own {
             let (of, given) = ((graph, *thread, &*own), (faults, seed, moves));
             let fifos = Rc::clone(&fifos);

@@ -7,11 +7,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_firing::{Call, Held, Plain};
+use punctual_firing::{Call, Plain};
 use punctual_model::{ActorId, Graph, GraphId, GraphThread, Instant, TaskId, Tile, Work};
 
 use crate::body::{Act, Body, Nudges, Step};
 use crate::faults::Faults;
+use crate::graph::copies::Tokens;
 use crate::graph::{Asked, Moves, Seen, Told, ends, place, shortened, shorter, works};
 use crate::random::Random;
 
@@ -22,7 +23,7 @@ pub(crate) struct PlainBody {
     task: TaskId,
     engine: Plain<Asked>,
     /// Tokens and space, for all tiles of the graph.
-    fifos: Rc<RefCell<Held>>,
+    fifos: Rc<RefCell<Tokens>>,
     moves: Moves,
     actors: Vec<ActorId>,
     /// By the place of the actor.
@@ -103,7 +104,7 @@ impl PlainBody {
     pub(crate) fn new(
         (graph, thread, own): (&Graph, &GraphThread, &[&GraphThread]),
         (faults, seed, moves): (&Faults, u64, &Moves),
-        fifos: Rc<RefCell<Held>>,
+        fifos: Rc<RefCell<Tokens>>,
     ) -> PlainBody {
         let tile = thread.tile;
         let asked = Asked::of(graph, tile, faults);
@@ -133,7 +134,10 @@ impl PlainBody {
     fn go_on(&mut self, now: Instant, others: &mut Nudges) -> Option<Work> {
         let mut fifos = self.fifos.borrow_mut();
         let mut seen = Seen {
-            held: &mut fifos,
+            tokens: &mut fifos,
+            // Its copies take no time.
+            copied: &[],
+            arrival: None,
             ends: &self.ends,
             others,
         };

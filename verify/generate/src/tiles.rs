@@ -1,16 +1,17 @@
 //! Graphs on tiles: whole CPUs and slots, with an order for each
 
 use punctual_model::{
-    ActorId, Cpu, CpuId, Graph, Ns, Order, OrderRule, PolicyKind, Preempted, Scheduler,
-    SchedulerId, Slot, Span, Supply, System, Tile, Trust, When,
+    ActorId, Copies, Cpu, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, PolicyKind, Preempted,
+    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When,
 };
 
 use crate::graph::draw_with_firings;
 use crate::random::Random;
 
 /// A system of one drawn graph on one to four tiles: whole CPUs, or slots of frames that are as
-/// long on all of them. Some tiles have an order of their own. Every wcet is `scale` times that of
-/// [`crate::draw_graph`]; frames and slots grow with it. O(firings of an iteration · actors).
+/// long on all of them. Some tiles have an order of their own. Copies take time in some graphs.
+/// Every wcet is `scale` times that of [`crate::draw_graph`]; frames and slots grow with it.
+/// O(firings of an iteration · actors).
 pub fn draw_graph_system(random: &mut Random, scale: u64) -> System {
     let (mut graph, firings) = draw_with_firings(random);
     for wcet in graph.actors.iter_mut().flat_map(|actor| &mut actor.wcet) {
@@ -29,8 +30,32 @@ pub fn draw_graph_system(random: &mut Random, scale: u64) -> System {
         let order = draw_order(&graph, tile, static_order.as_deref(), random);
         graph.orders.extend(order);
     }
+    draw_copies(&mut graph, scale, random);
     system.graphs.push(graph);
     system
+}
+
+/// Places and sizes of tokens, and the time of their copies, for every third graph that copies
+/// anything.
+fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
+    if !random.happens(400) {
+        return;
+    }
+    for fifo in &mut graph.fifos {
+        fifo.place = *random.pick(&Place::ALL).unwrap_or(&Place::Consumer);
+        fifo.token_size = u32::try_from(random.below(12)).unwrap_or(0);
+    }
+    let copies = Copies {
+        latency: Span::from_ns(random.below(4) * scale),
+        // One to four bytes in the unit of the wcets.
+        bytes_per_us: u32::try_from(random.within(1, 4) * 1_000 / scale).unwrap_or(1),
+    };
+    let is_copied = |fifo: &Fifo| {
+        fifo.token_size > 0 && (graph.claim_copies(fifo) || graph.release_copies(fifo))
+    };
+    if graph.fifos.iter().any(is_copied) {
+        graph.copies = Some(copies);
+    }
 }
 
 /// One more CPU, whole or with a scheduler that has one or two slots on it.

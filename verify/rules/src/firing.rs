@@ -2,7 +2,8 @@
 //!
 //! Everything is derived again from the graph of the log and from the transitions: nothing of the
 //! engine is used. A tile sees what another one hands on while that one releases it, so tokens of
-//! another tile count from the beginning of the release on.
+//! another tile count from the beginning of the release on. Where copies take time, in virtual
+//! time, they count from a whole copy later on, and a claim lasts at least as long as its copies.
 
 use punctual_model::{ActorId, Fifo, Graph, GraphId, Instant, OrderRule};
 use punctual_trace::{Log, Mode, Moved, State};
@@ -17,6 +18,8 @@ struct Actor {
     firings: u64,
     /// The beginnings of its releases, of the whole run.
     releases: Vec<Instant>,
+    /// The beginning of its last claim.
+    claimed: Instant,
 }
 
 /// What is known of one graph while its transitions are judged.
@@ -28,6 +31,8 @@ struct Judge<'a> {
     /// The transition behind a tile's look at its FIFOs. Virtual time looks at the instant of the
     /// claim; a live tile reads its clock before it looks, and has looked when it computes.
     has_looked: State,
+    /// Copies take the time that the graph says. A live tile copies at once.
+    copies: bool,
 }
 
 /// Holds the transitions of all graphs against the rules. O(transitions · (FIFOs + log of them)).
@@ -90,6 +95,7 @@ impl<'a> Judge<'a> {
                 Mode::Virtual => State::Claim,
                 Mode::RealTime | Mode::BestEffort => State::Compute,
             },
+            copies: log.header.mode == Mode::Virtual && graph.copies.is_some(),
         }
     }
 
@@ -130,6 +136,9 @@ impl<'a> Judge<'a> {
         if next && moved.state == State::Claim {
             self.begins(moved, &mut found);
         }
+        if next && moved.state == State::Compute && self.copies {
+            self.is_local(moved, &mut found);
+        }
         if next && moved.state == self.has_looked {
             for fifo in &self.graph.fifos {
                 self.has_tokens(moved, fifo, &mut found);
@@ -138,6 +147,9 @@ impl<'a> Judge<'a> {
         let actor = &mut self.actors[id.index()];
         (actor.state, actor.preempted) = (moved.state, moved.preempted);
         actor.firings = moved.firing;
+        if next && moved.state == State::Claim {
+            actor.claimed = moved.at;
+        }
         found
     }
 
@@ -168,6 +180,27 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// The copies of a claim have been made before anybody computes with them.
+    fn is_local(&self, moved: &Moved, found: &mut Found) {
+        let (id, actor) = (moved.actor, &self.actors[moved.actor.index()]);
+        let phase = self.phase(id, moved.firing);
+        let (took, copies) = (
+            moved.at.since(actor.claimed).ticks(),
+            self.graph.claim_time(id, phase).as_ns(),
+        );
+        if took < copies {
+            let name = &self.graph.actors[id.index()].name;
+            let detail =
+                format!("{name} computes {took} after its claim, whose copies take {copies}");
+            found.push((Rule::FiringRules, detail));
+        }
+    }
+
+    fn phase(&self, id: ActorId, firing: u64) -> usize {
+        let phases = self.graph.phases(id) as u64;
+        usize::try_from(firing % phases).unwrap_or(0)
+    }
+
     /// The firing rule of one FIFO at the beginning of a firing, and its tokens between none and
     /// its capacity.
     fn has_tokens(&self, moved: &Moved, fifo: &Fifo, found: &mut Found) {
@@ -178,7 +211,12 @@ impl<'a> Judge<'a> {
         let seen = |id: ActorId| self.firings_seen(id, moved);
         let total = |id: ActorId, rates: &[u32], firings| total(self.graph, id, rates, firings);
         let initial = u128::from(fifo.initial);
-        let given = initial + total(fifo.from, &fifo.produce, seen(fifo.from));
+        let is_copied = self.copies && fifo.token_size > 0 && self.graph.release_copies(fifo);
+        let arrived = match is_copied && reads {
+            true => self.firings_arrived(fifo.from, moved.at),
+            false => seen(fifo.from),
+        };
+        let given = initial + total(fifo.from, &fifo.produce, arrived);
         let taken = total(fifo.to, &fifo.consume, seen(fifo.to));
         let name = &self.graph.actors[moved.actor.index()].name;
         if reads {
@@ -208,6 +246,29 @@ impl<'a> Judge<'a> {
             let detail = format!("{given} tokens came into {}, {taken} left it", fifo.name);
             found.push((Rule::TokensConserved, detail));
         }
+    }
+
+    /// Firings of an actor whose tokens have been copied. The data of one that varies decides how
+    /// long that takes.
+    fn firings_arrived(&self, id: ActorId, now: Instant) -> u64 {
+        let varies = self.graph.actors[id.index()].varies;
+        let arrives = |&(firing, at): &(usize, &Instant)| {
+            let time = match varies {
+                true => 0,
+                false => self
+                    .graph
+                    .release_time(id, self.phase(id, firing as u64))
+                    .as_ns(),
+            };
+            at.ticks().saturating_add(time) <= now.ticks()
+        };
+        let releases = &self.actors[id.index()].releases;
+        let begun = releases.partition_point(|at| *at <= now);
+        // Only the last few may be under way: an engine makes one copy after the other.
+        let mut ended = releases[..begun].iter().enumerate().rev();
+        ended
+            .find(arrives)
+            .map_or(0, |(firing, _)| firing as u64 + 1)
     }
 
     /// Firings of an actor whose tokens are seen on the tile of a transition.

@@ -8,7 +8,9 @@
 use punctual::{Faults, SimOptions, Workloads, simulate_unjudged};
 use punctual_analysis::{Exactness, GraphVerdict, admit};
 use punctual_generate::{Random, draw_graph_system};
-use punctual_model::{ActorId, OrderRule, PolicyKind, Preempted, Span, Supply, System, When};
+use punctual_model::{
+    ActorId, Graph, OrderRule, PolicyKind, Preempted, Span, Supply, System, When,
+};
 use punctual_trace::{Log, State};
 
 use crate::tally::{Tally, Violation};
@@ -124,7 +126,7 @@ fn branches(system: &System, claim: &GraphVerdict) -> Vec<&'static str> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for actor in &graph.actors {
+    for (id, actor) in (0..).map(ActorId).zip(&graph.actors) {
         let order = graph.order_on(actor.tile);
         found.push(match order.map(|order| (&order.by, order.when)) {
             None if actor.tile.scheduler.is_none() => "graph: by turns on a whole CPU",
@@ -136,6 +138,7 @@ fn branches(system: &System, claim: &GraphVerdict) -> Vec<&'static str> {
             }
             Some(_) => "graph: between slots, passed over",
         });
+        found.extend(copying(graph, id));
         if actor.wcet.len() > 1 {
             found.push("graph: an actor with phases");
         }
@@ -148,8 +151,30 @@ fn branches(system: &System, claim: &GraphVerdict) -> Vec<&'static str> {
     found
 }
 
+/// The copies of one actor.
+fn copying(graph: &Graph, id: ActorId) -> Vec<&'static str> {
+    let phases = || 0..graph.phases(id);
+    let claims = phases().any(|at| !graph.claim_time(id, at).is_zero());
+    let releases = phases().any(|at| !graph.release_time(id, at).is_zero());
+    let order = graph.order_on(graph.actors[id.index()].tile);
+    let passes = order.is_some_and(|o| o.when == When::BetweenSlots(Preempted::PassedOver));
+    let all = [
+        (claims, "graph: a claim that copies"),
+        (releases, "graph: a release that copies"),
+        (
+            passes && (claims || releases),
+            "graph: copies where firings are passed over",
+        ),
+    ];
+    let taken = all.into_iter().filter(|(taken, _)| *taken);
+    taken.map(|(_, name)| name).collect()
+}
+
 /// The branches that a long run takes.
-pub(crate) const GRAPH_BRANCHES: [&str; 8] = [
+pub(crate) const GRAPH_BRANCHES: [&str; 11] = [
+    "graph: a claim that copies",
+    "graph: a release that copies",
+    "graph: copies where firings are passed over",
     "graph: a static order",
     "graph: an actor with phases",
     "graph: an exact period",

@@ -2,7 +2,7 @@
 
 use punctual_analysis::GraphVerdict;
 use punctual_model::{
-    Order, OrderRule, PolicyKind, Preempted, SchedulerId, Supply, System, Tile, When, Work,
+    Order, OrderRule, Place, PolicyKind, Preempted, SchedulerId, Supply, System, Tile, When, Work,
 };
 
 use crate::graphs::{GraphAnalysis, graph_analysis};
@@ -17,7 +17,7 @@ pub struct WrongGraphs {
 }
 
 /// All of them.
-pub const ALL: [WrongGraphs; 8] = [
+pub const ALL: [WrongGraphs; 11] = [
     WrongGraphs {
         mistake: "forgets the turns of the other actors on a tile",
         analysis: without_turns,
@@ -49,6 +49,18 @@ pub const ALL: [WrongGraphs; 8] = [
     WrongGraphs {
         mistake: "gives a slot to somebody else when its owner cannot fire",
         analysis: without_owners,
+    },
+    WrongGraphs {
+        mistake: "forgets the copies between memories",
+        analysis: without_copies,
+    },
+    WrongGraphs {
+        mistake: "forgets the copies of claims",
+        analysis: without_claims,
+    },
+    WrongGraphs {
+        mistake: "forgets the copies of releases",
+        analysis: without_releases,
     },
 ];
 
@@ -182,5 +194,26 @@ fn without_owners(system: &System) -> Option<GraphVerdict> {
             order.by = OrderRule::RoundRobin;
         }
         Some(order)
+    })
+}
+
+fn without_copies(system: &System) -> Option<GraphVerdict> {
+    changed(system, |system| system.graphs[0].copies = None)
+}
+
+/// The buffers are where their readers are: then nothing is left to copy but outputs.
+fn without_claims(system: &System) -> Option<GraphVerdict> {
+    changed(system, |system| {
+        for fifo in &mut system.graphs[0].fifos {
+            fifo.place = Place::Consumer;
+        }
+    })
+}
+
+fn without_releases(system: &System) -> Option<GraphVerdict> {
+    changed(system, |system| {
+        for fifo in &mut system.graphs[0].fifos {
+            fifo.place = Place::Producer;
+        }
     })
 }

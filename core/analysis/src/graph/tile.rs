@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{ActorId, Graph, Order, OrderRule, PolicyKind, Preempted, System, Tile, When};
 
+use super::copies;
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::lookup::{policy_of, slots_of};
 use crate::overhead;
@@ -58,32 +59,35 @@ pub(super) fn supply(system: &System, tile: Tile) -> Checked<Supply> {
 /// `None`: a tile gives nothing. O(phases · slots).
 pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Vec<u64>>>> {
     let mut responses = Vec::with_capacity(graph.actors.len());
-    let turns = turns(graph)?;
+    let firings = copies::firings(graph)?;
+    let longest = firings.longest();
+    let turns = turns(graph, &longest)?;
     for (index, (actor, &others)) in graph.actors.iter().zip(&turns).enumerate() {
         let supply = supply(system, actor.tile)?;
         let order = graph.order_on(actor.tile);
         let between = order.filter(|order| order.when != When::OwnTime);
         let mut phases = Vec::with_capacity(actor.wcet.len());
-        for &wcet in &actor.wcet {
+        for (&busy, &copied) in firings.busy[index].iter().zip(&firings.copied[index]) {
             let time = match (between, &supply) {
                 (Some(order), Supply::Slots(slots)) => {
                     let decided = overhead::episode(&system.machine)?;
                     Some(between_slots(
-                        (graph, index),
+                        (graph, index, &longest),
                         order,
                         (slots, decided),
-                        wcet,
+                        busy,
                     )?)
                 }
                 (Some(_), _) => None,
                 (None, supply) => {
-                    let work = in_range(wcet.checked_add(others), "the turns on a tile")?;
+                    let work = in_range(busy.checked_add(others), "the turns on a tile")?;
                     supply.time_for(work)?
                 }
             };
             let Some(time) = time else {
                 return Ok(None);
             };
+            let time = in_range(time.checked_add(copied), "the copies of a firing")?;
             phases.push(time.as_ns());
         }
         responses.push(phases);
@@ -94,7 +98,7 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
 /// The response of a firing where each slot decides once, at its start: it becomes ready just after
 /// a decision. Then other actors have their slots, and the firing the last of its own.
 ///
-/// With n slots for a wcet at the shortest slot, and m actors on the tile:
+/// With n slots for a firing at the shortest slot, and m actors on the tile:
 ///
 /// * round robin, a preempted firing continues: each other actor has one firing before, Σ n; then
 ///   the own n;
@@ -102,17 +106,17 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
 ///   most, n · m;
 /// * TDM: from the worst turn on to the last of n own turns.
 ///
-/// The last own slot executes wcet − (n − 1) · shortest at most. O(actors + turns²).
+/// The last own slot executes the firing − (n − 1) · shortest at most. O(actors + turns²).
 fn between_slots(
-    (graph, actor): (&Graph, usize),
+    (graph, actor, longest): (&Graph, usize, &[Work]),
     order: &Order,
     (slots, decided): (&SlotTable, Work),
-    wcet: Work,
+    busy: Work,
 ) -> Checked<Span> {
     let what = "the slots of a firing";
     let shortest = slots.shortest();
     let needed = |work: Work| work.as_ns().div_ceil(shortest.as_ns().max(1)).max(1);
-    let own = needed(wcet);
+    let own = needed(busy);
     let here = graph.actors.iter().enumerate();
     let here = here.filter(|(_, other)| other.tile == order.tile);
     let count = match &order.by {
@@ -125,13 +129,12 @@ fn between_slots(
         }
         _ => here
             .filter(|&(place, _)| place != actor)
-            .try_fold(own, |sum, (_, other)| {
-                let longest = other.wcet.iter().copied().max().unwrap_or(Work::ZERO);
-                sum.checked_add(needed(longest))
+            .try_fold(own, |sum, (place, _)| {
+                sum.checked_add(needed(longest[place]))
             }),
     };
     let before = in_range(shortest.checked_mul(own - 1), what)?;
-    let rest = wcet.saturating_sub(before);
+    let rest = busy.saturating_sub(before);
     let time = count.and_then(|count| slots.longest_to(count, rest));
     // A slot decides before the overhead that its table leaves out.
     in_range(
@@ -157,8 +160,7 @@ fn turns_until(owners: &[ActorId], turn: usize, actor: usize, own: u64) -> Optio
 
 /// Of each actor: the longest firings of the others on its tile, once each, where they fire by
 /// turns. O(actors · log).
-fn turns(graph: &Graph) -> Checked<Vec<Work>> {
-    let longest = |wcets: &[Work]| wcets.iter().copied().max().unwrap_or(Work::ZERO);
+fn turns(graph: &Graph, longest: &[Work]) -> Checked<Vec<Work>> {
     let mut sums: Vec<(Tile, Work)> = Vec::new();
     let mut tiles: Vec<(Tile, usize)> = graph
         .actors
@@ -168,7 +170,7 @@ fn turns(graph: &Graph) -> Checked<Vec<Work>> {
         .collect();
     tiles.sort_unstable();
     for &(tile, actor) in &tiles {
-        let own = longest(&graph.actors[actor].wcet);
+        let own = longest[actor];
         match sums.last_mut() {
             Some((known, sum)) if *known == tile => {
                 *sum = in_range(sum.checked_add(own), "the turns on a tile")?;
@@ -183,18 +185,19 @@ fn turns(graph: &Graph) -> Checked<Vec<Work>> {
         }
         let place = sums.binary_search_by_key(&tile, |&(tile, _)| tile);
         let sum = place.map_or(Work::ZERO, |place| sums[place].1);
-        turns[actor] = sum.saturating_sub(longest(&graph.actors[actor].wcet));
+        turns[actor] = sum.saturating_sub(longest[actor]);
     }
     Ok(turns)
 }
 
-/// Exact where every firing begins at once: on whole CPUs, alone or in a fixed order.
+/// Exact where every firing begins at once: on whole CPUs, alone or in a fixed order, where copies
+/// take no time.
 pub(super) fn exactness(graph: &Graph) -> Exactness {
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     let shared = tiles.windows(2).filter(|pair| pair[0] == pair[1]);
     let by_turns = shared.into_iter().any(|pair| !is_fixed(graph, pair[0]));
-    match by_turns || tiles.iter().any(|tile| tile.scheduler.is_some()) {
+    match by_turns || graph.copies.is_some() || tiles.iter().any(|tile| tile.scheduler.is_some()) {
         true => Exactness::Sufficient,
         false => Exactness::Exact,
     }
@@ -202,9 +205,17 @@ pub(super) fn exactness(graph: &Graph) -> Exactness {
 
 /// The assumptions of the bounds of a graph.
 pub(super) fn assumptions(system: &System, graph: &Graph) -> Vec<String> {
-    let mut found = vec![String::from(
-        "wcets contain claims, releases, copies between tiles and the decisions of the application",
-    )];
+    let mut found = vec![String::from(match graph.copies {
+        None => {
+            "wcets contain claims, releases, copies between tiles and the decisions of the application"
+        }
+        Some(_) => "wcets contain the decisions of the application, and no copies between memories",
+    })];
+    if graph.copies.is_some() {
+        found.push(String::from(
+            "not exact: each firing that copies finds its copy engine busy with the longest output before it",
+        ));
+    }
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     let mut by_turns: Vec<Tile> = Vec::new();

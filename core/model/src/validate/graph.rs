@@ -51,6 +51,7 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
         if !graph.plain {
             check_connected(id, graph, errors);
         }
+        check_copies(id, graph, errors);
         check_required(id, graph, errors);
     }
 }
@@ -484,6 +485,38 @@ fn check_connected(id: GraphId, graph: &Graph, errors: &mut Errors) {
                 apart.name
             ),
             "add one, or give its part a graph of its own",
+        );
+    }
+}
+
+/// Copies take time, and there are some.
+fn check_copies(id: GraphId, graph: &Graph, errors: &mut Errors) {
+    let Some(copies) = graph.copies else { return };
+    if graph.plain {
+        errors.add(
+            Fault::Graph(id, "copies"),
+            format!(
+                "copies of graph `{}`, which is not real-time: it claims and releases nothing",
+                graph.name
+            ),
+            "remove `copies`: its calls copy at once",
+        );
+        return;
+    }
+    if copies.bytes_per_us == 0 {
+        errors.add(
+            Fault::Graph(id, "copies"),
+            format!("copies of graph `{}` never end", graph.name),
+            "copy at least one byte in a microsecond",
+        );
+    }
+    let is_copied = |fifo: &Fifo| graph.claim_copies(fifo) || graph.release_copies(fifo);
+    let mut copied = graph.fifos.iter().filter(|fifo| is_copied(fifo));
+    if !copied.any(|fifo| fifo.token_size > 0) {
+        errors.add(
+            Fault::Graph(id, "copies"),
+            format!("no FIFO of graph `{}` has bytes to copy", graph.name),
+            "give tokens between tiles a `token-size`, or remove `copies`",
         );
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use punctual_model::{
-    Actor, ActorId, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, Preempted, Scheduler, Span,
-    Tile, When, Work,
+    Actor, ActorId, Copies, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, Preempted, Scheduler,
+    Span, Tile, When, Work,
 };
 
 use super::parent::{Parent, find_parent};
@@ -130,6 +130,13 @@ impl Reader<'_> {
             actors: actors.into_iter().collect::<Option<_>>()?,
             fifos: fifos.into_iter().collect::<Option<_>>()?,
             orders: orders.into_iter().collect::<Option<_>>()?,
+            copies: match record.record("copies") {
+                Some(record) => Some(Copies {
+                    latency: record.span("latency").unwrap_or(Span::ZERO),
+                    bytes_per_us: record.number("bytes-per-us")?,
+                }),
+                None => None,
+            },
             every: None,
             within: None,
         })

@@ -7,7 +7,7 @@ use quick_xml::escape::escape;
 
 /// Writes a graph in the XML of SDF3, as `sdf` where every actor has one phase and as `csdf`
 /// otherwise. [`crate::read_sdf3`] gives the same actors and FIFOs again; tiles, orders, work,
-/// places and requirements are lost. O(size).
+/// places, copies and requirements are lost. O(size).
 pub fn write_sdf3(graph: &Graph) -> String {
     let fifos = graph.fifos.iter();
     let cycles = fifos.flat_map(|fifo| [fifo.produce.len(), fifo.consume.len()]);

@@ -15,6 +15,16 @@ pub(super) static GRAPH: Keys = keys! {
     "fifos": List(&Table(&FIFO)), [{ name = "samples", from = "read", to = "filter" }];
     /// How the actors of a tile take turns; where absent, by round robin, in own time.
     "orders": List(&Table(&ORDER)), [{ on = "cpu.0", firings = ["read", "filter"] }];
+    /// The time that copies between memories take, by a copy engine of its own on each tile; where
+    /// absent, the wcets contain it.
+    "copies": Table(&COPIES), { latency = "2us", bytes-per-us = 400 };
+};
+
+static COPIES: Keys = keys! {
+    /// From the request to the first byte of each FIFO's copy; 0 when absent.
+    "latency": Duration, "2us";
+    /// Bytes that are copied in a microsecond.
+    "bytes-per-us": COUNT, 400, needed;
 };
 
 static ACTOR: Keys = keys! {

@@ -20,6 +20,10 @@ pub(super) fn write_graph(system: &System, graph: &Graph, out: &mut Out) {
     let orders = graph.orders.iter();
     let orders = orders.map(|order| order_table(system, graph, order));
     lines("orders", orders, out);
+    if let Some(copies) = graph.copies {
+        let table = Table::new("latency", copies.latency).and("bytes-per-us", copies.bytes_per_us);
+        out.key("copies", table);
+    }
 }
 
 /// A list with a line for each element; nothing for an empty one.

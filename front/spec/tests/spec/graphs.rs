@@ -85,6 +85,11 @@ fn orders_at_the_wrong_time() {
 }
 
 #[test]
+fn copies_of_nothing() {
+    check("copies-of-nothing");
+}
+
+#[test]
 fn order_of_round_robin() {
     check("order-of-round-robin");
 }

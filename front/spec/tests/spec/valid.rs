@@ -422,6 +422,11 @@ fn every_key_of_a_graph_arrives() {
         order.by,
         OrderRule::Static([1, 2, 1, 2].map(ActorId).to_vec())
     );
+    let copies = graph.copies.expect("it copies");
+    assert_eq!(
+        (copies.latency, copies.bytes_per_us),
+        (Span::from_us(2), 400)
+    );
     assert_eq!(graph.every, Some(Span::from_ms(40)));
     assert_eq!(graph.within, Some(Span::from_ms(80)));
     assert_eq!(

@@ -75,7 +75,7 @@ pub struct ActorReport {
     pub waits_for: Option<String>,
     /// How often the end of a slot interrupted one.
     pub preemptions: u64,
-    /// The longest execution of a firing.
+    /// The longest execution of a firing; where copies take time, of its computation alone.
     pub longest_ns: Option<u64>,
     /// The longest wcet of its phases.
     pub wcet_ns: u64,
@@ -95,7 +95,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn moved(&mut self, at: u64, moved: &Moved) {
+    /// A transition; `computed`: only the computation counts, since copies are no part of a wcet.
+    fn moved(&mut self, at: u64, moved: &Moved, computed: bool) {
         if let Some(since) = self.since.take() {
             self.executed += at.saturating_sub(since);
         }
@@ -129,7 +130,8 @@ impl Seen {
             }
             (State::Claim | State::Compute | State::Release, false) => {}
         }
-        self.since = (!moved.preempted).then_some(at);
+        let counts = !computed || moved.state == State::Compute;
+        self.since = (counts && !moved.preempted).then_some(at);
     }
 }
 
@@ -140,7 +142,8 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
         let of_graph = seen.get_mut(moved.graph.index());
         if let Some(actor) = of_graph.and_then(|all| all.get_mut(moved.actor.index())) {
-            actor.moved(log.ns(moved.at.ticks()), moved);
+            let computed = log.graphs[moved.graph.index()].graph.copies.is_some();
+            actor.moved(log.ns(moved.at.ticks()), moved, computed);
         }
     }
     let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from).min();

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use punctual_dataflow::Fraction;
 use punctual_model::{
-    Actor, ActorId, CpuId, Fifo, Graph, GraphId, Instant, Order, OrderRule, Place, Preempted,
-    SchedulerId, Span, Tile, When, Work,
+    Actor, ActorId, Copies, CpuId, Fifo, Graph, GraphId, Instant, Order, OrderRule, Place,
+    Preempted, SchedulerId, Span, Tile, When, Work,
 };
 
 use super::words::{clip, escape, number, unescape};
@@ -19,6 +19,10 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
     let _ = writeln!(text, "graph {every} {within} {}", escape(&graph.name));
     if graph.plain {
         text.push_str("not-real-time\n");
+    }
+    if let Some(copies) = graph.copies {
+        let (latency, bytes) = (copies.latency.as_ns(), copies.bytes_per_us);
+        let _ = writeln!(text, "copies {latency} {bytes}");
     }
     if let Some(bound) = &info.bound {
         let (a, b) = (bound.period.numerator(), bound.period.denominator());
@@ -132,8 +136,9 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         });
         return Ok(true);
     }
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 8] = [
         "not-real-time",
+        "copies",
         "graph-bound",
         "actor",
         "varies",
@@ -156,6 +161,7 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
                 exactness: unescape(fields.0)?,
             });
         }
+        "copies" => info.graph.copies = Some(fields.copies()?),
         "actor" => info.graph.actors.push(Actor {
             tile: fields.tile()?,
             wcet: fields.list()?.into_iter().map(Work::from_ns).collect(),
@@ -258,6 +264,13 @@ impl<'a> Fields<'a> {
     fn rates(&mut self) -> Result<Vec<u32>, String> {
         let rate = |rate: u64| u32::try_from(rate).map_err(|_| "too many tokens".to_string());
         self.list()?.into_iter().map(rate).collect()
+    }
+
+    fn copies(&mut self) -> Result<Copies, String> {
+        Ok(Copies {
+            latency: Span::from_ns(self.number()?),
+            bytes_per_us: self.small()?,
+        })
     }
 
     fn tile(&mut self) -> Result<Tile, String> {

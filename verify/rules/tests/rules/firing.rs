@@ -1,14 +1,14 @@
 //! Actors keep to their states, rates and orders, and a log in which one does not is rejected.
 
 use punctual_model::{
-    CpuId, Frequency, Graph, Instant, Order, OrderRule, PolicyKind, Scheduler, SchedulerId, Slot,
-    Span, Supply, System, Tile, Trust, Work,
+    Copies, CpuId, Frequency, Graph, Instant, Order, OrderRule, Place, PolicyKind, Scheduler,
+    SchedulerId, Slot, Span, Supply, System, Tile, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rules::{Rule, check};
 use punctual_sim::{CpuInput, Faults, Guests, Moves, Options, graph_bodies, run_with};
 use punctual_tables::{CpuTables, Tables};
-use punctual_trace::{Header, Log, Moved, Recorder, State};
+use punctual_trace::{Header, Log, Mode, Moved, Recorder, State};
 
 use crate::common::cpu;
 
@@ -68,6 +68,20 @@ fn log() -> Log {
     log_of(&system())
 }
 
+/// The same graph, where `filter` copies what it claims, and `parse` and `filter` their outputs.
+fn with_copies() -> System {
+    let mut system = system();
+    let graph = &mut system.graphs[0];
+    graph.copies = Some(Copies {
+        latency: Span::from_us(1),
+        bytes_per_us: 4,
+    });
+    for (fifo, size) in graph.fifos.iter_mut().zip([10, 6]) {
+        (fifo.place, fifo.token_size) = (Place::Memory, size);
+    }
+    system
+}
+
 pub(crate) fn log_of(file: &System) -> Log {
     file.validate().expect("a meaningful system");
     let (system, threads) = (file.with_graph_threads(), file.graph_threads());
@@ -92,6 +106,7 @@ pub(crate) fn log_of(file: &System) -> Log {
     let outcome = outcome.expect("it runs");
     let header = Header {
         platform: "sim".into(),
+        mode: Mode::Virtual,
         duration: options.duration,
         end: outcome.end,
         ..Header::default()
@@ -193,6 +208,32 @@ fn a_firing_without_its_tokens_or_its_space_breaks_its_rule() {
         graph(log).fifos[0].capacity = Some(3)
     });
     rejected(Rule::FiringRules, |log| graph(log).fifos[2].initial = 0);
+}
+
+#[test]
+fn copies_take_their_time_and_their_tokens_come_behind_them() {
+    let log = log_of(&with_copies());
+    assert_eq!(check(&log), []);
+    let lasts = |state| {
+        let of_filter = log.cpus[1].moves.windows(2).filter(|m| m[0].state == state);
+        of_filter.map(|m| m[1].at.since(m[0].at).ticks()).max()
+    };
+    // Two tokens of 10 bytes and the latency, behind the copy of a line; a line's wait for a line.
+    assert!(
+        lasts(State::Claim) >= Some(6_000),
+        "{:?}",
+        lasts(State::Claim)
+    );
+    // As if the engine were a quarter as fast as it was.
+    let mut log = log.clone();
+    let copies = graph(&mut log).copies.as_mut().expect("there");
+    copies.bytes_per_us = 1;
+    let found = check(&log);
+    let broken = found.iter().filter(|v| v.rule == Rule::FiringRules);
+    let words: Vec<&str> = broken.map(|v| &*v.detail).collect();
+    for word in ["after its claim", "lacks"] {
+        assert!(words.iter().any(|w| w.contains(word)), "{found:?}");
+    }
 }
 
 #[test]
