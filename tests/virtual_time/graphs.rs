@@ -276,7 +276,7 @@ fn with_copies(graph: &Graph, seed: u64) -> Graph {
     if let Some(first) = graph.fifos.first_mut() {
         (first.place, first.token_size) = (Place::Memory, 20);
     }
-    graph.copies = (!graph.fifos.is_empty()).then_some(Copies {
+    graph.copies = (!graph.plain && !graph.fifos.is_empty()).then_some(Copies {
         latency: Span::from_us(random.below(30)),
         bytes_per_us: 1,
     });
