@@ -261,6 +261,64 @@ fn nor_does_a_graph_whose_copies_take_time() {
     assert!(waits > 20, "only {waits} claims were preempted");
 }
 
+/// A copy takes 5 us. The engine is busy for longer than `w` computes, so each release waits for the
+/// one before, and tokens come every 5 us from the first end and one copy on.
+#[test]
+fn a_release_waits_for_the_engine_and_a_claim_for_its_copies() {
+    let cpu = |name: &str| Cpu {
+        name: name.into(),
+        host: None,
+        policy: PolicyKind::Fifo,
+    };
+    let tile = |cpu: u16| Tile::cpu(CpuId(cpu));
+    let mut graph = Graph::new("g");
+    let w = graph.actor("w", tile(0), Work::from_us(3));
+    let r = graph.actor("r", tile(1), Work::from_us(4));
+    let fifo = graph.fifo("f", w, r);
+    (fifo.place, fifo.token_size) = (Place::Memory, 8);
+    graph.copies = Some(Copies {
+        latency: Span::from_us(1),
+        bytes_per_us: 2,
+    });
+    let system = System {
+        cpus: vec![cpu("a"), cpu("b")],
+        graphs: vec![graph],
+        ..System::default()
+    };
+    let log = log(&system, Faults::default());
+    let of = |cpu: usize, count: usize| -> Vec<(&str, u64)> {
+        let moves = log.cpus[cpu].moves.iter();
+        let named = moves.map(|m| (m.state.name(m.preempted), m.at.ticks() / 1_000));
+        named
+            .filter(|(name, _)| *name != "IDLE")
+            .take(count)
+            .collect()
+    };
+    let writes = [
+        [("CLAIM", 0), ("COMPUTE", 0), ("RELEASE", 3), ("RESET", 3)],
+        [("CLAIM", 3), ("COMPUTE", 3), ("RELEASE", 6), ("RESET", 8)],
+        [("CLAIM", 8), ("COMPUTE", 8), ("RELEASE", 11), ("RESET", 13)],
+    ];
+    assert_eq!(of(0, 12), writes.concat());
+    // It claims for 5 us and computes for 4, so the second token waits from 13 on.
+    let reads = [
+        [
+            ("CLAIM", 8),
+            ("COMPUTE", 13),
+            ("RELEASE", 17),
+            ("RESET", 17),
+        ],
+        [
+            ("CLAIM", 17),
+            ("COMPUTE", 22),
+            ("RELEASE", 26),
+            ("RESET", 26),
+        ],
+    ];
+    assert_eq!(of(1, 8), reads.concat());
+    assert_eq!(punctual::rules::check(&log), []);
+}
+
 fn copying(mut system: System, seed: u64) -> System {
     system.graphs[0] = with_copies(&system.graphs[0], seed);
     system

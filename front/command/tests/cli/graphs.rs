@@ -275,6 +275,28 @@ fn the_log_of_a_graph_on_slots_has_every_transition_and_replays() {
 }
 
 #[test]
+fn copies_of_the_example_go_on_between_slots_and_are_never_certified() {
+    let folder = Folder::new("graph-copies");
+    let text = std::fs::read_to_string(example("graph-copies.toml")).expect("the example");
+    let (found, log) = simulated(&folder, &text, "50ms");
+    assert_eq!(found["verdict"], "met");
+    let graph = &found["graphs"][0];
+    let figures = ["period_ns", "period_bound_ns"].map(|key| graph[key].as_u64());
+    // The claim of a frame, 98 us, and both firings of `cpu.right`: 400 + 150 us.
+    assert_eq!(figures[0].map(|ns| ns.div_ceil(1_000)), Some(648));
+    assert_eq!(figures[1], Some(856_000));
+    let lines = std::fs::read_to_string(&log).expect("a log");
+    for line in ["\ncopies 2000 200\n", " PREEMPT_CLAIM\n"] {
+        assert!(lines.contains(line), "{line}");
+    }
+    let replayed = output(&["replay", &log, "--json"]);
+    assert_eq!(json(&replayed)["replay"]["identical"], true);
+    let certified = output(&["check", &example("graph-copies.toml"), "--certificate", "-"]);
+    assert_ne!(code(&certified), 0);
+    assert!(stderr(&certified).contains("copies between memories"));
+}
+
+#[test]
 fn the_certificate_of_a_graph_is_a_schedule() {
     let folder = Folder::new("graph-certificate");
     let (file, certificate) = (example("graph-h263.toml"), folder.path("certificate.json"));
