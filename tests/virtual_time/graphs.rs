@@ -261,8 +261,8 @@ fn nor_does_a_graph_whose_copies_take_time() {
     assert!(waits > 20, "only {waits} claims were preempted");
 }
 
-/// A copy takes 5 us. The engine is busy for longer than `w` computes, so each release waits for the
-/// one before, and tokens come every 5 us from the first end and one copy on.
+/// A copy takes 5 us. The engine is busy for longer than `w` computes, so each release waits for
+/// the one before, and tokens come every 5 us from the first end and one copy on.
 #[test]
 fn a_release_waits_for_the_engine_and_a_claim_for_its_copies() {
     let cpu = |name: &str| Cpu {
