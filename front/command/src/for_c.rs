@@ -3,7 +3,7 @@
 //! Nothing in the command calls these itself, so the linker would leave them out. `build.rs` puts
 //! them among the symbols against which a shared object is resolved.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 
 use punctual_capi as c;
 
@@ -16,6 +16,13 @@ static LOCK: [Named; 3] = [
     c::punctual_lock_shared,
     c::punctual_unlock,
 ];
+/// A call that copies tokens of a firing.
+#[used]
+static READ_FIFO: unsafe extern "C" fn(u32, *mut c_void, u32) -> c::punctual_status =
+    c::punctual_read_fifo;
+#[used]
+static WRITE_FIFO: unsafe extern "C" fn(u32, *const c_void, u32) -> c::punctual_status =
+    c::punctual_write_fifo;
 #[used]
 static LOCK_WITHIN: unsafe extern "C" fn(*const c_char, u64) -> c::punctual_status =
     c::punctual_lock_within;

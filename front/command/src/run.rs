@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use punctual::analysis::Transition;
 use punctual::graph::Applications;
 use punctual::{ChildPolicies, Error, GivenTerms, LiveOptions, Verdict};
+use punctual_capi::application_of_file;
 use punctual_linux::clock_rate;
 use punctual_model::{Ns, Reserve, Span, System};
 
 use crate::flags::Flags;
 use crate::progress::Bar;
 use crate::{input, long_firings, outcome, verdict_text, workloads};
-use punctual_terminal::ending::{Ended, Ending};
+use punctual_spec::Description;
+use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::platform::Given;
 use punctual_terminal::{origin, output};
@@ -80,7 +82,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         .map_err(|error| outcome::failure(&error, &description))?;
     let options = LiveOptions {
         policies,
-        applications: Applications::default(),
+        applications: applications_of(&description)?,
         duration: flags.duration,
         seed: flags.seed,
         force: args.force,
@@ -126,6 +128,19 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let report = outcome::judge(&log, &interrupt);
     let ended = outcome::tell(&log, &report, &flags.outputs, promised);
     long_firings::tell(system, &options.applications, &flags.outputs).and(ended)
+}
+
+/// The applications whose actors are functions in C.
+fn applications_of(description: &Description) -> Result<Applications, Failure> {
+    let applications = Applications::default();
+    for graph in &description.system.graphs {
+        let made = application_of_file(graph, &description.base);
+        let failed = |error| outcome::failure(&Error::Application(error), description);
+        made.map_err(failed)?
+            .into_iter()
+            .for_each(|made| applications.bring(made));
+    }
+    Ok(applications)
 }
 
 /// How a refusal by measured terms comes about, and the way out of it.

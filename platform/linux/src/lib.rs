@@ -66,7 +66,7 @@ pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};
 pub use run::contained_call::contained_call;
-pub use run::foreign::{ForeignError, foreign_body};
+pub use run::foreign::{ForeignError, foreign_body, foreign_symbol};
 pub use run::foreign_policy::{
     ForeignMaker, ForeignPolicy, PolicyAttributes, PolicyMaker, PolicyPick, PolicyTable,
     foreign_policy,

@@ -99,7 +99,7 @@ fn within<R>(own: Within, call: impl FnOnce() -> R) -> R {
     result
 }
 
-type Fire = unsafe extern "C" fn(firing: *const punctual_firing) -> c_int;
+pub(crate) type Fire = unsafe extern "C" fn(firing: *const punctual_firing) -> c_int;
 
 /// An actor in C.
 pub(crate) struct CActor {

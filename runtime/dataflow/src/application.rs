@@ -42,6 +42,8 @@ pub enum GraphError {
     NotRealTime(String),
     /// This graph is real-time: it has actors in place of tasks.
     RealTime(String),
+    /// The function of an actor in a shared object could not be had: why, in words.
+    Library(String, String),
     /// There is no memory for so many shared bytes.
     Shared(usize),
     /// The rates contradict each other, or an iteration has too many firings: see `check`.
@@ -76,6 +78,7 @@ impl fmt::Display for GraphError {
             GraphError::RealTime(graph) => {
                 write!(f, "the graph `{graph}` is real-time: it has no tasks")
             }
+            GraphError::Library(actor, why) => write!(f, "the actor `{actor}`: {why}"),
             GraphError::Shared(bytes) => write!(f, "no memory for {bytes} shared bytes"),
             GraphError::Rates(graph) => write!(f, "the rates of the graph `{graph}` contradict"),
         }

@@ -120,3 +120,106 @@ fn a_c_function_locks_a_resource_by_calls_into_the_command() {
     assert_eq!(report["tasks"][0]["jobs"], 25);
     assert_eq!(report["tasks"][1]["jobs"], 10);
 }
+
+/// Counts, and checks; the tenth number is not what `fail` wants.
+const ACTORS: &str = r#"
+#include <string.h>
+#include <punctual.h>
+
+int count(const punctual_firing *firing)
+{
+    uint64_t next;
+    if (punctual_read_fifo(0, &next, 1) != PUNCTUAL_OK || firing->parameter != NULL)
+        return 1;
+    memcpy(firing->output[1].data, &next, sizeof next);
+    next++;
+    return punctual_write_fifo(0, &next, 1) != PUNCTUAL_OK;
+}
+
+int check(const punctual_firing *firing)
+{
+    return memcmp(firing->input[0].data, &firing->number, sizeof firing->number) != 0;
+}
+
+int fail(const punctual_firing *firing)
+{
+    return firing->number < 10 ? check(firing) : *(volatile int *)firing->parameter;
+}
+"#;
+
+const STREAM: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "tdm"
+frame = "2ms"
+scheduling-time = "50us"
+[scheduler.own]
+on = "cpu.c"
+policy = "fifo"
+slots = [{ at = "0ms", length = "500us" }]
+[scheduler.other]
+on = "cpu.c"
+policy = "fifo"
+slots = [{ at = "600us", length = "500us" }]
+[task.beside]
+class = "periodic"
+on = "scheduler.other"
+period = "20ms"
+wcet = "50us"
+[graph.stream]
+actors = [
+  { name = "count", on = "scheduler.own", wcet = "20ms", work = { call = "count", library = "libactors.so" } },
+  { name = "check", on = "scheduler.own", wcet = "20ms", work = { call = "check", library = "libactors.so" } },
+]
+fifos = [
+  { name = "next", from = "count", to = "count", initial = 1, token-size = 8 },
+  { name = "numbers", from = "count", to = "check", capacity = 4, token-size = 8 },
+]
+[run]
+for = "300ms"
+"#;
+
+#[test]
+fn actors_of_a_file_are_functions_in_c_and_one_that_crashes_ends_its_application_alone() {
+    let folder = Folder::new("c-actors");
+    let file = folder.write("stream.toml", STREAM);
+    // Neither needs the object.
+    for command in ["check", "sim"] {
+        assert_eq!(code(&output(&[command, &file])), 0, "{command}");
+    }
+    let missing = output(&["run", &file, "--force"]);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(
+        code(&missing) == 2 && said.contains("the actor `count`: cannot load"),
+        "{said}"
+    );
+    shared_object(&folder, "actors", ACTORS);
+    let fired = |report: &serde_json::Value| report["graphs"][0]["actors"][1]["firings"].as_u64();
+    let run = output(&["run", &file, "--force", "--json"]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        fired(&json(&run)) > Some(50) && !said.contains("panicked"),
+        "{said}{}",
+        stdout(&run)
+    );
+    let wrong = folder.write(
+        "wrong.toml",
+        &STREAM.replace("\"check\", library", "\"fail\", library"),
+    );
+    let run = output(&["run", &wrong, "--force", "--json"]);
+    let report = json(&run);
+    assert_eq!(
+        (fired(&report), run.status.code()),
+        (Some(10), Some(3)),
+        "{}",
+        stdout(&run)
+    );
+    assert_eq!(report["tasks"][0]["jobs"], 15);
+    let text = stdout(&output(&["run", &wrong, "--force"]));
+    assert!(
+        text.contains("the actor `check` panicked: it made an invalid access at 0x0"),
+        "{text}"
+    );
+}

@@ -42,7 +42,7 @@ impl std::error::Error for ForeignError {}
 /// When the object cannot be loaded or has no such symbol.
 pub fn foreign_body(path: &Path, symbol: &str) -> Result<Body, ForeignError> {
     // SAFETY: the one who names the object vouches that the function has this form.
-    let function = unsafe { symbol_of::<TaskFunction>(path, symbol)? };
+    let function = unsafe { foreign_symbol::<TaskFunction>(path, symbol)? };
     Ok(Box::new(move |job| {
         // SAFETY: a function of this form, in an object that stays loaded.
         let _reserved = unsafe { function(job.index, job.arrival_ns) };
@@ -56,7 +56,7 @@ pub fn foreign_body(path: &Path, symbol: &str) -> Result<Body, ForeignError> {
 ///
 /// # Errors
 /// When the object cannot be loaded or has no such symbol.
-pub(super) unsafe fn symbol_of<F: Copy>(path: &Path, symbol: &str) -> Result<F, ForeignError> {
+pub unsafe fn foreign_symbol<F: Copy>(path: &Path, symbol: &str) -> Result<F, ForeignError> {
     let failed = |symbol: Option<&str>, cause| ForeignError {
         library: path.to_owned(),
         symbol: symbol.map(str::to_owned),

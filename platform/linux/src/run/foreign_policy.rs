@@ -11,7 +11,7 @@ use std::path::Path;
 use punctual_kern::{Attributes, Pick, Policy};
 use punctual_model::{Frequency, Instant, Span, ThreadId, Work};
 
-use super::foreign::{ForeignError, symbol_of};
+use super::foreign::{ForeignError, foreign_symbol};
 
 /// The attributes of a ready thread.
 #[repr(C)]
@@ -95,7 +95,7 @@ unsafe impl Send for ForeignPolicy {}
 /// When the object cannot be loaded or has no such symbol.
 pub fn foreign_policy(path: &Path, symbol: &str) -> Result<ForeignMaker, ForeignError> {
     // SAFETY: the one who names the object vouches that the function has this form.
-    let make = unsafe { symbol_of::<PolicyMaker>(path, symbol)? };
+    let make = unsafe { foreign_symbol::<PolicyMaker>(path, symbol)? };
     Ok(ForeignMaker { make })
 }
 
