@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::hint::black_box;
 
 use punctual_fifo::{CopyEngine, Reader, Writer};
-use punctual_firing::{Activity, Declared, Engine, Fifos, Plain, Wait};
+use punctual_firing::{Activity, Call, Declared, Engine, Fifos, Plain};
 use punctual_model::{Graph, Tile};
 
 /// The ends of FIFOs on one tile, by their places in the graph.
@@ -42,6 +42,7 @@ impl Fifos for Ends {
 }
 
 type Of = Engine<Declared>;
+type NotRealTime = Plain<Declared>;
 
 /// Keeps all calls of the engine in the image.
 #[inline]
@@ -52,12 +53,15 @@ fn keep_engine() {
     black_box::<fn(&mut Of, &mut Ends) -> Activity>(|of, ends| of.resumed(ends, &mut ()));
     black_box::<fn(&mut Of, usize, usize, u32) -> bool>(Engine::set_rate);
     black_box::<fn(Of)>(drop);
-    black_box::<fn(usize, Declared) -> Plain<Declared>>(Plain::new);
-    black_box::<fn(&mut Plain<Declared>, &Ends) -> Option<usize>>(|of, ends| of.next(ends));
-    black_box::<fn(&mut Plain<Declared>, Wait)>(Plain::blocks);
-    black_box::<fn(&mut Plain<Declared>)>(Plain::ends);
-    black_box::<fn(&mut Plain<Declared>)>(Plain::preempted);
-    black_box::<fn(&mut Plain<Declared>) -> Option<usize>>(Plain::resumed);
+    black_box::<fn(usize, Declared) -> NotRealTime>(Plain::new);
+    black_box::<fn(&mut NotRealTime, &Ends) -> Option<usize>>(|of, ends| of.next(ends, &mut ()));
+    black_box::<fn(&mut NotRealTime, Call, &Ends) -> bool>(|of, call, ends| {
+        of.call(call, ends, &mut ())
+    });
+    black_box::<fn(&mut NotRealTime)>(|of| of.goes_on(&mut ()));
+    black_box::<fn(&mut NotRealTime)>(|of| of.ends(&mut ()));
+    black_box::<fn(&mut NotRealTime)>(|of| of.preempted(&mut ()));
+    black_box::<fn(&mut NotRealTime) -> Option<usize>>(|of| of.resumed(&mut ()));
 }
 
 #[cfg(target_os = "none")]

@@ -5,8 +5,9 @@
 
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Copies as much as both have, by instructions of its own. O(bytes).
-#[inline]
+/// Copies as much as both have, by instructions of its own. O(bytes). It is there once: code for a
+/// microcontroller is small.
+#[inline(never)]
 pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     let (from, to) = copy_by::<64>(from, to);
     let (from, to) = copy_by::<8>(from, to);
