@@ -69,7 +69,7 @@ pub use punctual_model::{
     Span, System, Task, TaskId, Work, WorkSource,
 };
 pub use punctual_rules as rules;
-pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun, SimError};
+pub use punctual_sim::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun, SimError};
 pub use punctual_thread::{
     Constraint, Finished, JobContext, JobInfo, NoNextJob, NotAdmitted, OnFault, Oracle, Promise,
     Runtime, StartError, Step, Thread, Timer, UnknownFunction, Workload, Workloads, spread, sync,

@@ -58,10 +58,7 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
             verdict.fix = fix::smallest(system, id)?;
             refusal.advice = match &verdict.fix {
                 Some(fix) => fix::words(fix),
-                None => match explain::unknown(graph) {
-                    Some((_, advice)) => advice.into(),
-                    None => fix::beyond_one(system, id, verdict.period.is_none())?,
-                },
+                None => fix::beyond_one(system, id, verdict.period.is_none())?,
             };
             refusals.push(refusal);
         }

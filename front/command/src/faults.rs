@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use punctual::{Crash, Faults, Misconduct, MissingTime, Overrun};
-use punctual_model::{CpuId, Ns, SchedulerId, Span, System, TaskId, Trust};
+use punctual::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
+use punctual_model::{ActorId, CpuId, GraphId, Ns, SchedulerId, Span, System, TaskId, Trust};
 
 use crate::input;
 use punctual_terminal::ending::Failure;
@@ -21,8 +21,10 @@ pub(crate) enum Fault {
     LateTimer(Span<Ns>),
     /// `jitter`.
     Jitter,
-    /// `overrun=TASK:1.5`.
+    /// `overrun=TASK:1.5`, or `overrun=GRAPH.ACTOR:1.5`.
     Overrun { task: String, per_mille: u32 },
+    /// `short-firings`.
+    ShortFirings,
     /// `crash=TASK@3`.
     Crash { task: String, job: u64 },
     /// `cache-delay=20us`.
@@ -33,7 +35,8 @@ pub(crate) enum Fault {
     Child { name: String, does: Misconduct },
 }
 
-const KINDS: &str = "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, crash=TASK@3, \
+const KINDS: &str = "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, overrun=GRAPH.ACTOR:1.5, short-firings, \
+     crash=TASK@3, \
      cache-delay=20us, decision-cost=1us, child-loops=SCHEDULER, child-lies=SCHEDULER, \
      child-silent=SCHEDULER";
 
@@ -46,6 +49,7 @@ impl FromStr for Fault {
             None => (text, None),
         };
         match (kind, value) {
+            ("short-firings", None) => Ok(Fault::ShortFirings),
             ("jitter", None) => Ok(Fault::Jitter),
             ("late-timer", Some(value)) => Ok(Fault::LateTimer(input::duration(value)?)),
             ("cache-delay", Some(value)) => Ok(Fault::CacheDelay(input::duration(value)?)),
@@ -114,6 +118,13 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
     for fault in faults {
         match fault {
             Fault::Jitter => all.jitter = true,
+            Fault::ShortFirings => {
+                if system.graphs.is_empty() {
+                    let what = "--fault short-firings: the file has no graph";
+                    return Err(Failure::input(what).with_help("it shortens firings of actors"));
+                }
+                all.short_firings = true;
+            }
             Fault::LateTimer(span) => all.late_timer = *span,
             Fault::CacheDelay(span) => all.cache_delay = span.as_work(),
             Fault::DecisionCost(span) => {
@@ -137,6 +148,14 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
                 });
             }
             Fault::Overrun { task, per_mille } => {
+                if let Some((graph, actor)) = find_actor(system, task)? {
+                    all.long_firings.push(LongFirings {
+                        graph,
+                        actor,
+                        per_mille: *per_mille,
+                    });
+                    continue;
+                }
                 let task = find_task(system, task)?;
                 all.overruns.push(Overrun {
                     task,
@@ -157,6 +176,20 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
 fn find_task(system: &System, name: &str) -> Result<TaskId, Failure> {
     let tasks = system.tasks.iter().map(|task| task.name.as_str());
     find("task", name, (0..).map(TaskId).zip(tasks))
+}
+
+/// `GRAPH.ACTOR` with the name of a graph; `None`: it is a task.
+fn find_actor(system: &System, name: &str) -> Result<Option<(GraphId, ActorId)>, Failure> {
+    let Some((graph, actor)) = name.split_once('.') else {
+        return Ok(None);
+    };
+    let mut graphs = (0..).map(GraphId).zip(&system.graphs);
+    let Some((id, found)) = graphs.find(|(_, known)| known.name == graph) else {
+        return Ok(None);
+    };
+    let names = found.actors.iter().map(|actor| actor.name.as_str());
+    let actor = find("actor", actor, (0..).map(ActorId).zip(names))?;
+    Ok(Some((id, actor)))
 }
 
 /// Only a scheduler that decides on its own supply has code that can misbehave, and a graph that
@@ -215,6 +248,7 @@ mod tests {
         };
         for (text, fault) in [
             ("jitter", Fault::Jitter),
+            ("short-firings", Fault::ShortFirings),
             ("late-timer=100us", Fault::LateTimer(span(100))),
             ("cache-delay=20us", Fault::CacheDelay(span(20))),
             ("decision-cost=1us", Fault::DecisionCost(span(1))),

@@ -52,21 +52,25 @@ fn actor_table(actors: &[ActorVerdict]) -> Table {
     table
 }
 
+/// The bound of the period as people write it; a fraction of a nanosecond is kept.
+pub(crate) fn period(graph: &GraphVerdict) -> String {
+    graph
+        .period
+        .map_or("-".into(), |period| match period.denominator() {
+            1 => readable(period.numerator()).to_string(),
+            _ => format!("{period} ns"),
+        })
+}
+
 fn bounds(graph: &GraphVerdict) -> Table {
     let mut table = Table::new(&["", ">bound", "required"]);
     let required = |most: Option<Span<Ns>>| {
         let most = most.map(|most| format!("at most {}", readable(most.as_ns())));
         most.unwrap_or_default()
     };
-    let period = graph
-        .period
-        .map_or("-".into(), |period| match period.denominator() {
-            1 => readable(period.numerator()).to_string(),
-            _ => format!("{period} ns"),
-        });
     table.row(vec![
         "period of an iteration".into(),
-        period,
+        period(graph),
         required(graph.every),
     ]);
     table.row(vec![

@@ -17,6 +17,7 @@ mod faults;
 mod flags;
 mod for_c;
 mod graphs;
+mod graphs_page;
 mod hyperperiod_text;
 mod import;
 mod input;

@@ -7,6 +7,7 @@ use punctual_model::{Change, Requirement, Span, System, readable};
 use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
 use crate::changes::{Judged, words};
+use crate::graphs_page;
 use crate::verdict_json::{cpu_name, home};
 use crate::verdict_text::{self, percent};
 use crate::words::span;
@@ -25,28 +26,36 @@ pub(crate) fn page(origin: &str, judged: &Judged) -> String {
     html::begin(&mut out, origin, (word, headline));
     let highest = verdict.cpus.iter().map(|cpu| cpu.utilization_ppm).max();
     let late = verdict.tasks.iter().filter(|task| is_late(system, task));
-    html::facts(
-        &mut out,
-        &[
-            (percent(highest.unwrap_or(0)), "highest utilization"),
-            (late.count().to_string(), "tasks that can be late"),
-        ],
-    );
+    let mut facts = vec![(percent(highest.unwrap_or(0)), "highest utilization")];
+    if !verdict.tasks.is_empty() {
+        facts.push((late.count().to_string(), "tasks that can be late"));
+    }
+    if !verdict.graphs.is_empty() {
+        let slow = verdict.graphs.iter().filter(|g| graphs_page::is_late(g));
+        facts.push((slow.count().to_string(), "graphs slower than required"));
+    }
+    html::facts(&mut out, &facts);
     refusals(&mut out, "Refused", system, &verdict.refusals);
     changes(&mut out, judged);
-    tasks(&mut out, system, verdict);
+    if !verdict.tasks.is_empty() {
+        tasks(&mut out, system, verdict);
+    }
+    graphs_page::sections(&mut out, verdict);
     if !system.requirements.is_empty() {
         html::section(&mut out, "Required", "");
         lines(&mut out, &verdict_text::requirements(system, verdict));
     }
     cpus(&mut out, system, verdict);
     schedulers(&mut out, system, verdict);
-    html::section(
-        &mut out,
-        "Grounds",
-        "The tests, and what they take for granted.",
-    );
-    lines(&mut out, &verdict_text::grounds(&verdict.tasks));
+    let grounds = verdict_text::grounds(&verdict.tasks);
+    if !grounds.is_empty() {
+        html::section(
+            &mut out,
+            "Grounds",
+            "The tests, and what they take for granted.",
+        );
+        lines(&mut out, &grounds);
+    }
     let tool = concat!("punctual ", env!("CARGO_PKG_VERSION"));
     html::end(&mut out, tool, "");
     out

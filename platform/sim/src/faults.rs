@@ -1,6 +1,8 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
-use punctual_model::{CpuId, Funding, Instant, Ns, SchedulerId, Span, TaskId, Work};
+use punctual_model::{
+    ActorId, CpuId, Funding, GraphId, Instant, Ns, SchedulerId, Span, TaskId, Work,
+};
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,6 +36,8 @@ pub struct Faults {
     pub decision_cost: Work<Ns>,
     /// Firings of graphs take any time up to their work, at least one tick, by the seed.
     pub short_firings: bool,
+    /// Firings of actors, and rounds of tasks, that need more than declared.
+    pub long_firings: Vec<LongFirings>,
     /// Schedulers that decide on their own supply, and tiles whose graphs do: what is wrong with
     /// them.
     pub children: Vec<(SchedulerId, Misconduct)>,
@@ -45,6 +49,24 @@ impl Faults {
         let overrun = self.overruns.iter().find(|overrun| overrun.task == task);
         overrun.map_or(1_000, |overrun| overrun.per_mille)
     }
+
+    /// How much of their work the firings of an actor execute.
+    pub(crate) fn of_firings(&self, graph: GraphId, actor: ActorId) -> u32 {
+        let mut all = self.long_firings.iter();
+        let of_actor = all.find(|long| (long.graph, long.actor) == (graph, actor));
+        of_actor.map_or(1_000, |long| long.per_mille)
+    }
+}
+
+/// Firings of an actor execute `per_mille`/1000 of their work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongFirings {
+    /// Its graph.
+    pub graph: GraphId,
+    /// Whose firings.
+    pub actor: ActorId,
+    /// 1000 is no overrun.
+    pub per_mille: u32,
 }
 
 /// What a scheduler that decides on its own supply may do instead.

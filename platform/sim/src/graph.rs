@@ -12,13 +12,14 @@ pub(crate) mod copies;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::slice;
 
 use punctual_firing::{
     Activity, Call, Declared, Engine, Fifos, Moved, Observer, Rule, State, TaskScheduler, Tasks,
     When,
 };
 use punctual_model::{
-    Actor, ActorId, Graph, GraphId, GraphThread, Instant, Span, TaskId, Tile, Work, WorkSource,
+    Actor, ActorId, Graph, GraphId, GraphThread, Instant, Ns, Span, TaskId, Tile, Work, WorkSource,
 };
 
 use crate::RATE;
@@ -144,7 +145,10 @@ impl GraphBody {
         let engine = Engine::new(graph, tile, when, asked);
         let places = 0..engine.actors();
         let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
-        let work = |actor: &ActorId| works(&graph.actors[actor.index()]);
+        let work = |&actor: &ActorId| {
+            let longer = faults.of_firings(thread.graph, actor);
+            works(&graph.actors[actor.index()], longer)
+        };
         let ends = ends(graph, tile, own);
         let place = place(thread, own);
         let varying = actors.iter().enumerate();
@@ -548,10 +552,15 @@ fn varying_ports(graph: &Graph, actor: ActorId, rule: Option<&Rule>) -> Vec<(usi
     to_others.map(|(at, port)| (at, port.rate)).collect()
 }
 
-/// The work of an actor's firings, by phase.
-pub(crate) fn works(actor: &Actor) -> Vec<Work> {
-    match &actor.work {
-        Some(WorkSource::Burn(work)) => vec![work.ticks_up(RATE)],
-        _ => actor.wcet.iter().map(|work| work.ticks_up(RATE)).collect(),
-    }
+/// The work of an actor's firings, by phase: `per_mille`/1000 of what is declared.
+pub(crate) fn works(actor: &Actor, per_mille: u32) -> Vec<Work> {
+    let declared = match &actor.work {
+        Some(WorkSource::Burn(work)) => slice::from_ref(work),
+        _ => &actor.wcet,
+    };
+    let scaled = |work: &Work<Ns>| {
+        let ticks = u128::from(work.ticks_up(RATE).ticks()) * u128::from(per_mille);
+        Work::from_ticks(u64::try_from(ticks.div_ceil(1_000)).unwrap_or(u64::MAX))
+    };
+    declared.iter().map(scaled).collect()
 }

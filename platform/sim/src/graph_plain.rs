@@ -61,7 +61,7 @@ enum Next {
 }
 
 impl Code {
-    fn of(graph: &Graph, id: ActorId) -> Code {
+    fn of(graph: &Graph, id: ActorId, per_mille: u32) -> Code {
         let actor = &graph.actors[id.index()];
         let fifos = || (0_u32..).zip(&graph.fifos);
         let reads = fifos().filter(|(_, fifo)| fifo.to == id);
@@ -72,7 +72,7 @@ impl Code {
             writes: writes
                 .map(|(at, fifo)| (at, fifo.produce.clone()))
                 .collect(),
-            work: works(actor),
+            work: works(actor, per_mille),
             phases: graph.phases(id),
             phase: 0,
             step: 0,
@@ -121,7 +121,10 @@ impl PlainBody {
             engine: Plain::new(actors.len(), asked),
             fifos,
             moves: moves.clone(),
-            tasks: actors.iter().map(|&id| Code::of(graph, id)).collect(),
+            tasks: actors
+                .iter()
+                .map(|&id| Code::of(graph, id, faults.of_firings(thread.graph, id)))
+                .collect(),
             actors,
             works: false,
             peers: ends.iter().flatten().flatten().copied().collect(),

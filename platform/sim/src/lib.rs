@@ -26,7 +26,7 @@ mod run;
 
 pub use body::{Act, Body, Nudges, Step};
 pub use declared::script;
-pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
+pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
 pub use graph::{Moves, TileFault};
 pub use graph_bodies::graph_bodies;
 pub use recorded::{Gap, RecordedThread, Recording};

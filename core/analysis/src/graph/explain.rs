@@ -117,6 +117,22 @@ pub(super) fn unknown(graph: &Graph) -> Option<(String, &'static str)> {
     Some((why, advice))
 }
 
+/// What to do where no capacity and no slot has a part in it.
+pub(super) fn advice(graph: &Graph, outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Unknown => unknown(graph).map(|(_, advice)| advice.into()),
+        Outcome::Contradicts(_) => {
+            Some("change a rate of this circle: no capacity and no slot matters".into())
+        }
+        Outcome::OutOfOrder { actor, needed, .. } => Some(format!(
+            "list `{}` {} in this order",
+            actor_name(graph, *actor),
+            how_often(*needed)
+        )),
+        Outcome::Starves | Outcome::Stops { .. } | Outcome::Runs(_) => None,
+    }
+}
+
 /// Why a graph does not go on.
 pub(super) fn why_not(system: &System, graph: &Graph, outcome: &Outcome) -> String {
     match outcome {

@@ -41,6 +41,13 @@ pub(super) fn words(fix: &GraphFix) -> String {
 pub(super) fn beyond_one(system: &System, id: GraphId, stops: bool) -> Checked<String> {
     let several = "no capacity and no slot alone mends it; `check --suggest buffers` tries several \
                    capacities together";
+    let outcome = match system.graphs.get(id.index()) {
+        Some(graph) => evaluate(system, graph)?,
+        None => return Ok(several.into()),
+    };
+    if let Some(advice) = explain::advice(&system.graphs[id.index()], &outcome) {
+        return Ok(advice);
+    }
     if !stops {
         return Ok(several.into());
     }

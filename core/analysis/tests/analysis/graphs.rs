@@ -137,6 +137,15 @@ fn turns_count_the_others_once_and_an_order_counts_them_exactly() {
     let twice = verdict(&system, &graph);
     let why = "the order of cpu.0 has `a` 2 times, and an iteration fires it once";
     assert_eq!(twice.explanation, why);
+    let advice = |graph: &Graph| {
+        let answer = admit(&with(&system, graph)).expect("an answer");
+        answer.refusals[0].advice.clone()
+    };
+    assert_eq!(advice(&graph), "list `a` once in this order");
+    graph.orders.clear();
+    graph.fifo("y", ActorId(0), ActorId(1)).consume = vec![2];
+    let why = "change a rate of this circle: no capacity and no slot matters";
+    assert_eq!(advice(&graph), why);
 }
 
 #[test]

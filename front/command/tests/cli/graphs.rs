@@ -369,3 +369,77 @@ fn the_guide_shows_what_check_prints() {
         stdout(&answer)
     );
 }
+
+#[test]
+fn firings_can_be_made_shorter_and_longer_by_name() {
+    let folder = Folder::new("graph-faults");
+    let file = example("graph-slots.toml");
+    let with = |fault: &str| {
+        let log = folder.path("fault.log");
+        let flags = ["sim", &*file, "--for", "50ms", "--json", "--record", &log];
+        output(&[&flags[..], &["--fault", fault]].concat())
+    };
+    let longest = |answer: &std::process::Output, actor: usize| {
+        let found = &json(answer)["graphs"][0]["actors"][actor];
+        (found["longest_ns"].clone(), found["wcet_ns"].clone())
+    };
+    let short = with("short-firings");
+    assert_eq!(code(&short), 0, "{}", stderr(&short));
+    let (seen, wcet) = longest(&short, 2);
+    assert!(seen.as_u64() <= wcet.as_u64(), "{seen}");
+    let first =
+        |answer: &std::process::Output| json(answer)["graphs"][0]["first_output_ns"].as_u64();
+    let whole = with("jitter");
+    assert!(
+        first(&short) < first(&whole),
+        "{:?} {:?}",
+        first(&short),
+        first(&whole)
+    );
+    let long = with("overrun=decoder.show:1.5");
+    assert_eq!(longest(&long, 2), (135_000.into(), 90_000.into()));
+    assert_eq!(longest(&long, 1).0, 60_000);
+    let none = with("overrun=decoder.nobody:2");
+    assert_eq!(code(&none), 2);
+    assert!(
+        stderr(&none).contains("parse, filter, show"),
+        "{}",
+        stderr(&none)
+    );
+    let no_graph = output(&[
+        "sim",
+        &example("two-tasks.toml"),
+        "--fault",
+        "short-firings",
+    ]);
+    assert_eq!(code(&no_graph), 2);
+}
+
+#[test]
+fn the_page_of_a_verdict_has_graphs_with_their_critical_circles() {
+    let folder = Folder::new("graph-page");
+    let page = folder.path("page.html");
+    let answer = output(&["report", &example("graph-slots.toml"), "--report", &page]);
+    assert_eq!(code(&answer), 0, "{}", stderr(&answer));
+    let text = std::fs::read_to_string(&page).expect("a page");
+    let graphs = &text[text.find("<h2>Graphs</h2>").expect("a section")..];
+    let shown = [
+        ">4.25ms<",
+        ">4.5ms<",
+        "Critical circle: ",
+        "firings of",
+        ">filter<",
+        "tokens of",
+    ];
+    for shown in shown {
+        assert!(graphs.contains(shown), "{shown}");
+    }
+    let refused = folder.write("refused.toml", &decoder(Some([593, 1, 594])));
+    assert_eq!(code(&output(&["report", &refused, "--report", &page])), 1);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(text.contains("it stops for ever after") && text.contains("= 594 instead of 593"));
+    let task = output(&["report", &example("two-tasks.toml"), "--report", &page]);
+    assert_eq!(code(&task), 0);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(!text.contains("<h2>Graphs</h2>"));
+}

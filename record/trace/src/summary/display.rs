@@ -28,6 +28,16 @@ impl fmt::Display for RunReport {
         for graph in &self.graphs {
             write!(f, "{graph}")?;
         }
+        let taken = self.cpus.iter().any(|cpu| cpu.missing_time_ns > 0);
+        if taken
+            && self
+                .graphs
+                .iter()
+                .any(|graph| graph.verdict != RunVerdict::Met)
+        {
+            let why = "the log has no work of its firings, so it is not played again";
+            writeln!(f, "missing time excuses no graph: {why}")?;
+        }
         for change in &self.changes {
             writeln!(f, "{change}")?;
         }
