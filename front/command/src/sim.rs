@@ -32,9 +32,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) flags: Flags,
     /// Inject a fault: missing-time=500us/10ms (or 500us/10ms@CPU), late-timer=100us, jitter,
-    /// overrun=TASK:1.5 (or GRAPH.ACTOR:1.5), short-firings, crash=TASK@JOB, cache-delay=20us, and for schedulers of own time
-    /// decision-cost=1us, child-loops=NAME, child-lies=NAME, child-silent=NAME; may be given
-    /// several times
+    /// overrun=TASK:1.5 (or GRAPH.ACTOR:1.5), short-firings, crash=TASK@JOB, cache-delay=20us, and
+    /// for schedulers of own time decision-cost=1us, child-loops=NAME, child-lies=NAME,
+    /// child-silent=NAME; may be given several times
     #[arg(long = "fault", value_name = "KIND")]
     faults: Vec<Fault>,
 }

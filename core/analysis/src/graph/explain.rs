@@ -117,7 +117,7 @@ pub(super) fn unknown(graph: &Graph) -> Option<(String, &'static str)> {
     Some((why, advice))
 }
 
-/// What to do where no capacity and no slot has a part in it.
+/// The advice where no capacity and no slot has a part in it.
 pub(super) fn advice(graph: &Graph, outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Unknown => unknown(graph).map(|(_, advice)| advice.into()),
