@@ -8,7 +8,7 @@ use punctual_model::{Actor, Span, Tile, Work};
 use super::RunVerdict;
 use super::waiting::{self, Last};
 use crate::graphs::{Call, GraphInfo, Moved, State};
-use crate::log::Log;
+use crate::log::{Log, Mode};
 use crate::short::{Count, Short};
 
 /// A graph as it was seen, beside its promises.
@@ -75,7 +75,8 @@ pub struct ActorReport {
     pub waits_for: Option<String>,
     /// How often the end of a slot interrupted one.
     pub preemptions: u64,
-    /// The longest execution of a firing; where copies take time, of its computation alone.
+    /// The longest execution of a firing; where copies take virtual time, of its
+    /// computation alone.
     pub longest_ns: Option<u64>,
     /// The longest wcet of its phases.
     pub wcet_ns: u64,
@@ -142,7 +143,9 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
         let of_graph = seen.get_mut(moved.graph.index());
         if let Some(actor) = of_graph.and_then(|all| all.get_mut(moved.actor.index())) {
-            let computed = log.graphs[moved.graph.index()].graph.copies.is_some();
+            // A live tile copies by itself, as part of the firing.
+            let copies = log.graphs[moved.graph.index()].graph.copies;
+            let computed = copies.is_some() && log.header.mode == Mode::Virtual;
             actor.moved(log.ns(moved.at.ticks()), moved, computed);
         }
     }
