@@ -66,6 +66,7 @@ macro_rules! stored_word {
 
 word!(AtomicBool, bool);
 stored_word!(AtomicU32, u32);
+stored_word!(AtomicU64, u64);
 stored_word!(AtomicUsize, usize);
 
 impl AtomicBool {
@@ -79,6 +80,25 @@ impl AtomicU32 {
     #[track_caller]
     pub(crate) fn fetch_add(&self, value: u32, with: Ordering) -> u32 {
         self.0.fetch_add(value, order(with))
+    }
+}
+
+impl AtomicU64 {
+    #[track_caller]
+    pub(crate) fn fetch_add(&self, value: u64, with: Ordering) -> u64 {
+        self.0.fetch_add(value, order(with))
+    }
+
+    #[track_caller]
+    pub(crate) fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        let (success, failure) = (order(success), order_on_failure(failure));
+        self.0.compare_exchange(current, new, success, failure)
     }
 }
 

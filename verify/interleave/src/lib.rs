@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `platform/linux/src/shared`, `record/trace/src/ring.rs` | `atomic` | order, by loom |
 //! | `runtime/dataflow/fifo/src/ring.rs` | `atomic` | order, by loom |
+//! | `core/gang`: `gang`, `member` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -25,6 +26,7 @@ pub mod cross_cpu;
 pub mod handing_on;
 pub mod kicking;
 pub mod listing;
+pub mod meeting;
 pub mod recording;
 pub mod signals;
 pub mod weaken;
@@ -32,12 +34,16 @@ mod words;
 
 #[path = "../../../runtime/dataflow/fifo/src/ring.rs"]
 pub mod fifo;
+#[path = "../../../core/gang/src/gang.rs"]
+pub mod gang;
 #[path = "../../../platform/switch/src/gate.rs"]
 pub mod gate;
 #[path = "../../../platform/linux/src/shared/kicks.rs"]
 mod kicks;
 #[path = "../../../platform/linux/src/shared/mailbox.rs"]
 mod mailbox;
+#[path = "../../../core/gang/src/member.rs"]
+pub mod member;
 #[path = "../../../platform/linux/src/shared/pending.rs"]
 mod pending;
 #[path = "../../../runtime/dataflow/fifo/src/pieces.rs"]
@@ -58,5 +64,5 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = cross_cpu::MODELS.iter().chain(&listing::MODELS);
     let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
     let words = words.chain(&recording::MODELS).chain(&handing_on::MODELS);
-    words.chain(&signals::MODELS)
+    words.chain(&meeting::MODELS).chain(&signals::MODELS)
 }

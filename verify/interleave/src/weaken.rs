@@ -71,7 +71,7 @@ pub fn collect<R>(model: impl FnOnce() -> R) -> (R, Vec<Mutant>) {
     MET.take();
     let result = model();
     let met = MET.take().into_keys();
-    let places = ["/platform/", "/switch/", "/record/", "/runtime/"];
+    let places = ["/platform/", "/switch/", "/record/", "/runtime/", "/gang/"];
     let ours = |mutant: &Mutant| places.iter().any(|place| mutant.file.contains(place));
     (result, met.filter(ours).collect())
 }
