@@ -4,9 +4,9 @@ use std::hint::{black_box, spin_loop};
 
 use punctual_fifo::{CopyEngine, Reader, Shape, Writer, fifo};
 use punctual_firing::{Activity, Engine, Fifos, RoundRobin, When};
-use punctual_graph::{ActorBook, Application, Tile as GraphTile};
+use punctual_graph::{ActorBook, Application, State, TaskFifos, Tile as GraphTile};
 use punctual_linux::Body;
-use punctual_model::{CpuId, Graph, Tile, Work};
+use punctual_model::{CpuId, Graph, Span, Tile, Work};
 use punctual_rivals::queues::{self, BATCH, CAPACITY, TOKEN};
 use punctual_rivals::{Place, on};
 
@@ -36,6 +36,10 @@ pub(super) fn benches() -> Vec<Bench> {
         Bench::in_cycles("dataflow.decision", || on(place()?, engine).map(Into::into)),
         Bench::in_cycles("dataflow.pass.1", || decisions(1)),
         Bench::in_cycles("dataflow.pass.8", || decisions(8)),
+        Bench::in_cycles("dataflow.between", || between("continues")),
+        Bench::in_cycles("dataflow.between.passed-over", || between("passed-over")),
+        Bench::in_cycles("dataflow.blocked", blocked)
+            .against("a thread per actor", rival(queues::thread_per_actor)),
     ]
 }
 
@@ -178,6 +182,79 @@ fn decisions(actors: u32) -> Result<Measured, String> {
             fired => Err(format!("{fired} decisions fired")),
         }
     })
+}
+
+/// A call of a FIFO that blocks its task: the question to the task scheduler, and the switch to the
+/// other task, which has storage of its own.
+fn blocked() -> Result<Measured, String> {
+    let tile = Tile::cpu(CpuId(0));
+    let graph = Graph {
+        plain: true,
+        ..to_and_fro(tile)
+    };
+    let words = |error: punctual_graph::GraphError| error.to_string();
+    let mut application = Application::new(&graph).map_err(words)?;
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let measures = move |fifos: &mut TaskFifos| {
+        let mut token = [0; 64];
+        // Each round blocks both.
+        kept.take_all(BATCHES, || {
+            Ok(time(2 * BATCH, || {
+                for _ in 0..BATCH {
+                    black_box(fifos.read(0, &mut token) && fifos.write(0, &token));
+                }
+            }))
+        });
+    };
+    let answers = |fifos: &mut TaskFifos| {
+        let mut token = [0; 64];
+        while fifos.read(0, &mut token) && fifos.write(0, &token) {}
+    };
+    application.task("to", measures).map_err(words)?;
+    application.task("fro", answers).map_err(words)?;
+    application.keep_transitions(0);
+    let tile = application.tiles().map_err(words)?.remove(0);
+    Live::measuring(1, tile.body()).run(&notebook)
+}
+
+/// From the start of a slot to the first instruction of the actor that its decision names: how late
+/// the slot began, the decision, the claim, and two readings of the clock.
+fn between(preempted: &str) -> Result<Measured, String> {
+    let host = place()?.cpu;
+    let file = format!(
+        "[system]\ncpus = [{host}]\n[cpu.{host}]\npolicy = \"tdm\"\nframe = \"1ms\"\n\
+         scheduling-time = \"100us\"\n[scheduler.own]\non = \"cpu.{host}\"\npolicy = \"fifo\"\n\
+         slots = [{{ at = \"0us\", length = \"500us\" }}]\n[graph.g]\nactors = [\n\
+         {{ name = \"to\", on = \"scheduler.own\", wcet = \"20us\" }},\n\
+         {{ name = \"fro\", on = \"scheduler.own\", wcet = \"20us\" }}]\n\
+         fifos = [{{ name = \"tokens\", from = \"to\", to = \"fro\", capacity = 4, token-size = 64 }}]\n\
+         orders = [{{ on = \"scheduler.own\", when = \"between-slots\", preempted = \"{preempted}\" }}]\n"
+    );
+    let system = punctual_spec::parse(&file, "between.toml");
+    let system = system.map_err(|_| "the file is wrong")?.system;
+    let options = punctual::LiveOptions {
+        duration: Some(Span::from_ms(BATCHES as u64 * 2)),
+        force: true,
+        ..punctual::LiveOptions::default()
+    };
+    let log = punctual::run(
+        &system,
+        &options,
+        &mut punctual::Workloads::new(),
+        &mut |_| true,
+    );
+    let log = log.map_err(|error| error.to_string())?;
+    let frequency = log.tables.frequency;
+    let frame = frequency.ticks_nearest(1_000_000);
+    let moves = log.cpus.iter().flat_map(|cpu| &cpu.moves);
+    let begun = moves.filter(|moved| moved.state == State::Compute && !moved.preempted);
+    let late = begun.map(|moved| frequency.ns_up(moved.at.ticks() % frame) as f64);
+    let late: Vec<f64> = late.collect();
+    match late.len() {
+        0 => Err("nothing fired".into()),
+        _ => Ok(late.into()),
+    }
 }
 
 fn ends() -> Result<(Writer, Reader), String> {
