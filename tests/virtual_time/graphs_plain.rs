@@ -5,9 +5,9 @@
 
 use punctual::{CpuId, Faults, Misconduct, RunReport, SimOptions, Span, System, Work, Workloads};
 use punctual_generate::Dice;
-use punctual_model::{Graph, Ns, SchedulerId, Tile};
+use punctual_model::{Graph, Ns, PolicyKind, SchedulerId, Tile};
 
-use crate::graphs::{Mode, SEEDS, application, beside_graph, log, trace, two_cpus};
+use crate::graphs::{Mode, SEEDS, application, beside_graph, log, slots_on, trace, two_cpus};
 
 /// `ask` and `answer` wait for each other, `third` goes on, `store` on the other CPU reads it.
 fn system() -> System {
@@ -185,5 +185,19 @@ fn a_graph_whose_task_scheduler_is_silent_is_said_never_to_have_fired() {
         assert!(report.to_string().contains(said));
         let report = RunReport::new(&log(&system, Faults::default()));
         assert_eq!((report.exit_code(), report.graphs[0].silent), (0, false));
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_a_graph_has_a_slot_says_nothing_against_it() {
+    let mut system = system();
+    let late = slots_on(&mut system, (0, &[(200, 280)]), PolicyKind::Fifo);
+    for actor in &mut system.graphs[0].actors {
+        actor.tile = late;
+    }
+    for us in (1..600).step_by(7) {
+        let report = report(&system, Span::from_us(us));
+        assert_eq!((us, &report.faults[..]), (us, &[][..]));
+        assert_eq!(report.exit_code(), 0);
     }
 }

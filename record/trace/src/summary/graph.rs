@@ -7,6 +7,7 @@ use punctual_model::{Actor, Span, Tile, Work};
 
 use super::RunVerdict;
 use super::waiting::{self, Last};
+use crate::behavior::{Behavior, Segment};
 use crate::graphs::{Call, GraphInfo, Moved, State};
 use crate::log::{Log, Mode};
 use crate::short::{Count, Short};
@@ -21,7 +22,8 @@ pub struct GraphReport {
     pub varies: bool,
     /// `false`: its actors are tasks that run to completion, and it has no iterations.
     pub real_time: bool,
-    /// No actor of it has ever fired, although the run was recorded to its end.
+    /// No actor of it has ever fired, although all its threads executed and the run was recorded to
+    /// its end.
     pub silent: bool,
     /// Tasks that wait for ever, and for whom.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -136,8 +138,8 @@ impl Seen {
     }
 }
 
-/// All graphs. O(transitions).
-pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
+/// All graphs. O(transitions + tiles · segments).
+pub(super) fn graphs(log: &Log, behaviors: &[Behavior]) -> Vec<GraphReport> {
     let actors = |info: &GraphInfo| vec![Seen::default(); info.graph.actors.len()];
     let mut seen: Vec<Vec<Seen>> = log.graphs.iter().map(actors).collect();
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
@@ -163,9 +165,23 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
             let moves = log.cpus.iter().flat_map(|cpu| &cpu.moves);
             let moves = moves.filter(|moved| moved.graph.index() == at);
             look_at_end((info, &seen[at]), moves, report);
+            // The run may have ended before its first slots.
+            report.silent &= has_executed(log, behaviors, info);
         }
     }
     all
+}
+
+/// Whether every thread of a graph has executed.
+fn has_executed(log: &Log, behaviors: &[Behavior], info: &GraphInfo) -> bool {
+    let mut tiles = info.graph.actors.iter().map(|actor| actor.tile);
+    tiles.all(|tile| {
+        let name = format!("{} on {}", info.graph.name, place(log, tile));
+        let cpu = tile.cpu.index();
+        let is_its = |segment: &Segment| log.task_name(cpu, segment.thread) == name;
+        let behavior = behaviors.get(cpu);
+        behavior.is_some_and(|behavior| behavior.segments.iter().any(is_its))
+    })
 }
 
 /// Whether a graph never began, or waits for ever.
