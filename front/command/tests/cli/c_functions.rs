@@ -223,3 +223,56 @@ fn actors_of_a_file_are_functions_in_c_and_one_that_crashes_ends_its_application
         "{text}"
     );
 }
+
+/// Both take more than a slot, and `hurt` many; its sixth firing crashes behind that.
+const LONG: &str = r#"
+#include <punctual.h>
+
+static int spin(long steps)
+{
+    for (volatile long step = 0; step < steps; step++)
+        ;
+    return 0;
+}
+
+int last(const punctual_firing *firing)
+{
+    return spin(2000000) + (firing->number == UINT64_MAX);
+}
+
+int hurt(const punctual_firing *firing)
+{
+    return spin(9000000) + (firing->number < 5 ? 0 : *(volatile int *)firing->parameter);
+}
+"#;
+
+/// Each is preempted in its function while the other is in its own, in an order that no stack has.
+#[test]
+fn a_function_that_crashes_while_another_is_passed_over_ends_its_application_alone() {
+    let folder = Folder::new("c-passed-over");
+    shared_object(&folder, "actors", LONG);
+    let orders = "orders = [{ on = \"scheduler.own\", when = \"between-slots\", \
+                  preempted = \"passed-over\" }]\n[run]";
+    let text = STREAM
+        .replace("\"count\", library", "\"last\", library")
+        .replace("\"check\", library", "\"hurt\", library")
+        .replace("capacity = 4,", "initial = 9, capacity = 99,")
+        .replace("[run]", orders);
+    let run = output(&[
+        "run",
+        &folder.write("long.toml", &text),
+        "--force",
+        "--json",
+    ]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{said}");
+    let report = json(&run);
+    let of = |actor: usize| report["graphs"][0]["actors"][actor].clone();
+    assert_eq!(of(1)["firings"], 5);
+    let passed = of(0)["preemptions"].as_u64() > Some(3);
+    assert!(
+        passed && of(1)["preemptions"].as_u64() > Some(3),
+        "{report}"
+    );
+    assert_eq!(report["tasks"][0]["jobs"], 15);
+}

@@ -15,13 +15,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_child::ChildScheduler;
 use punctual_kern::{ChildPick, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
-use punctual_switch::instructions::read_thread_pointer;
 
 use crate::entry::cpu::look;
 use crate::entry::request::{leave, open_gate, rest};
 use crate::record::body::{Body, describe};
 use crate::record::light::Light;
-use crate::record::local::current_light;
+use crate::record::local::{current_light, local};
 use crate::record::recovery::{Recovery, Role};
 
 /// The light thread of a child, as its CPU knows it.
@@ -114,13 +113,13 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
     let code: *mut ChildScheduler = code;
     let mut here = 0_u64;
     here = (&raw mut here).addr() as u64;
-    light.recovery.set(Some(Recovery {
+    let recovery = Recovery {
         resume: crashed::<P, S>,
         argument: code.cast(),
         stack: &raw const here,
         role: Role::Policy,
-        storage: read_thread_pointer(),
-    }));
+    };
+    local(|l| l.recovery.set(Some(recovery)));
     // The handler of faults reads it, in the midst of the call.
     compiler_fence(Ordering::SeqCst);
     let decided = catch_unwind(AssertUnwindSafe(|| {
@@ -132,7 +131,7 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
         code.decide(now)
     }));
     compiler_fence(Ordering::SeqCst);
-    light.recovery.set(None);
+    local(|l| l.recovery.set(None));
     core::hint::black_box(&here);
     decided
 }

@@ -90,6 +90,7 @@ impl LightThread {
         local(|l| {
             l.host.set(self.light.host());
             l.light.set(self.light);
+            l.recovery.set(None);
         });
         library.begin_thread();
     }

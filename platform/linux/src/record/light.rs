@@ -18,7 +18,6 @@ use crate::record::library_wait::LibraryWait;
 use crate::record::name::Name;
 use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Pooled, Stage};
-use crate::record::recovery::Recovery;
 use crate::record::thread_group::ThreadGroup;
 use crate::record::wait_queue::WaitNode;
 use crate::shared::pending::{Link, Linked};
@@ -110,8 +109,6 @@ pub(crate) struct Light {
     pub(crate) backoff: [Backoff; 2],
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
-    /// Where it goes on if the code that it calls crashes.
-    pub(crate) recovery: Cell<Option<Recovery>>,
     /// So many calls of it, of its direct threads too, contain panics and tell them. Any time.
     pub(crate) contains: AtomicU32,
     /// The fault after which it went on there: the signal and the address.
@@ -176,7 +173,6 @@ impl Light {
             group: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
-            recovery: Cell::new(None),
             contains: AtomicU32::new(0),
             fault: Cell::new((0, 0)),
             executed: AtomicU64::new(0),

@@ -8,6 +8,7 @@ use core::cell::Cell;
 
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
+use crate::record::recovery::Recovery;
 
 /// The words of one thread.
 #[derive(Debug)]
@@ -16,6 +17,9 @@ pub(crate) struct Local {
     pub(crate) host: Cell<*const PerCpu>,
     /// The light thread; null on carriers and everywhere else.
     pub(crate) light: Cell<*const Light>,
+    /// Where this thread goes on if the code that it calls crashes. Direct threads have one each:
+    /// they are in their calls by turns.
+    pub(crate) recovery: Cell<Option<Recovery>>,
 }
 
 thread_local! {
@@ -23,6 +27,7 @@ thread_local! {
         Local {
             host: Cell::new(core::ptr::null()),
             light: Cell::new(core::ptr::null()),
+            recovery: Cell::new(None),
         }
     };
 }

@@ -11,8 +11,6 @@ pub(crate) struct Recovery {
     pub(crate) stack: *const u64,
     /// The code that may crash.
     pub(crate) role: Role,
-    /// The thread pointer of the call: direct threads share the light one that they are on.
-    pub(crate) storage: u64,
 }
 
 /// The code that a thread recovers from.

@@ -3,10 +3,9 @@
 use core::cell::Cell;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{call_guarded, return_crashed};
 
-use crate::record::local::current_light;
+use crate::record::local::{current_light, local};
 use crate::record::recovery::{Recovery, Role};
 
 /// Calls code in C, which may crash: an invalid access, a division by zero, an instruction that is
@@ -27,13 +26,13 @@ pub unsafe fn contained_call<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result
     let result = Cell::new(None);
     let mut both = (call, &result);
     let mut place = 0_u64;
-    let outer = light.recovery.replace(Some(Recovery {
+    let recovery = Recovery {
         resume: return_crashed,
         argument: (&raw mut place).cast(),
         stack: &raw const place,
         role: Role::Function,
-        storage: read_thread_pointer(),
-    }));
+    };
+    let outer = local(|l| l.recovery.replace(Some(recovery)));
     // The handler of faults reads it, in the midst of the call.
     compiler_fence(Ordering::SeqCst);
     let argument = (&raw mut both).cast();
@@ -41,7 +40,7 @@ pub unsafe fn contained_call<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result
     // anything to drop, and the place is this frame's.
     let crashed = unsafe { call_guarded(enter_of(&both), argument, &raw mut place) };
     compiler_fence(Ordering::SeqCst);
-    light.recovery.set(outer);
+    local(|l| l.recovery.set(outer));
     match result.get() {
         Some(result) if crashed == 0 => Ok(result),
         _ => Err(light.fault_in_words("it")),

@@ -14,7 +14,7 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::Once;
 
 use crate::record::light::Light;
-use crate::record::local::current_light;
+use crate::record::local::{current_light, local};
 use crate::sys::remark::Remark;
 
 static INSTALLED: Once = Once::new();
@@ -39,7 +39,7 @@ pub(crate) fn install() {
 /// Whether nobody could wait for a lock that this thread takes, or it for theirs.
 pub(crate) fn must_not_lock(light: &Light) -> bool {
     light.has_gate_closed()
-        || light.recovery.get().is_some()
+        || local(|l| l.recovery.get()).is_some()
         || light.contains.load(Ordering::Relaxed) > 0
 }
 

@@ -27,6 +27,7 @@ pub(crate) unsafe extern "C" fn main(argument: *mut u8) -> ! {
     local(|l| {
         l.host.set(light.host());
         l.light.set(light);
+        l.recovery.set(None);
     });
     light.library().begin_thread();
     warm_up();

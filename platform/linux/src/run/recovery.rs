@@ -15,9 +15,9 @@
 
 use punctual_linux_io::is_inside;
 use punctual_switch::in_signal_tail;
-use punctual_switch::instructions::read_thread_pointer;
 
 use crate::record::light::Light;
+use crate::record::local::local;
 use crate::record::recovery::{Recovery, Role};
 use crate::sys;
 
@@ -52,11 +52,7 @@ pub(crate) unsafe fn recover(
         argument,
         stack,
         role,
-        ..
-    } = light
-        .recovery
-        .take()
-        .filter(|of| of.storage == read_thread_pointer())?;
+    } = local(|l| l.recovery.take())?;
     // SAFETY: as above.
     let address = unsafe { sys::fault_address(information) };
     light.fault.set((signal, address));

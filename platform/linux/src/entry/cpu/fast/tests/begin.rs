@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::entry::missing::note_hole;
+use crate::record::local::local;
 use crate::record::recovery::{Recovery, Role};
 use crate::run::hook::must_not_lock;
 
@@ -91,14 +92,14 @@ fn a_policy_that_panics_waits_for_no_lock_of_the_program() {
     let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
     let _ = bench.cpu.host.gate.open();
     assert!(!must_not_lock(light));
-    light.recovery.set(Some(Recovery {
+    let recovery = Recovery {
         resume: nowhere,
         argument: core::ptr::null_mut(),
         stack: core::ptr::null(),
         role: Role::Policy,
-        storage: 0,
-    }));
+    };
+    local(|l| l.recovery.set(Some(recovery)));
     assert!(must_not_lock(light), "while it decides");
-    light.recovery.set(None);
+    local(|l| l.recovery.set(None));
     assert!(!must_not_lock(light));
 }
