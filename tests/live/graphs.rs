@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use punctual::graph::{
-    Application, Applications, Firing, Moved, State, TaskScheduler, Tasks, TileBook,
+    Application, Applications, Firing, Moved, NextRule, State, TaskScheduler, Tasks, TileBook,
 };
 use punctual::{LiveOptions, Log, Span, System, Workloads, run};
 use punctual_model::{Instant, Ns};
@@ -362,6 +362,28 @@ fn between_slots_a_preempted_firing_is_passed_over_and_goes_on_in_its_turn() {
 
 /// A megabyte, eight times as long as a slot.
 static PICTURE: [u8; 1 << 20] = [7; 1 << 20];
+
+/// The update of its rule never returns, behind its eighth firing.
+fn looks_for_ever(updates: &mut u32, _: &mut NextRule<'_>) {
+    *updates += 1;
+    if *updates >= 8 {
+        loop {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn an_update_of_a_rule_that_never_returns_is_passed_over_as_its_firing_is() {
+    let (_, book) = flown_between(r#"preempted = "passed-over""#, 4, |application, _| {
+        let made = application.actor_with("quick", |_, _| (), looks_for_ever, 0_u32);
+        let _ = made.expect("an actor");
+    });
+    // Its tokens are there, and the other goes on.
+    assert_eq!(book.firings("long"), 4);
+    let said = book.fault(Instant::from_ticks(u64::MAX), PATIENCE);
+    assert!(!said.is_some_and(|said| said.contains("scheduler")));
+}
 
 /// Copies it to memory that tiles share.
 fn draw(firing: &mut Firing<'_>) {

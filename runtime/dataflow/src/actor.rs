@@ -226,6 +226,48 @@ impl<S: TaskScheduler> SetRate for Engine<S> {
     }
 }
 
+/// Rates that an update has chosen, before the engine has them. By port, inputs first.
+pub(crate) struct Chosen {
+    inputs: usize,
+    rates: Vec<Option<u32>>,
+}
+
+impl Chosen {
+    pub(crate) fn new(inputs: usize, outputs: usize) -> Chosen {
+        Chosen {
+            inputs,
+            rates: vec![None; inputs + outputs],
+        }
+    }
+
+    /// Asks an actor for its next rates. O(ports), plus what its function takes.
+    pub(crate) fn ask(&mut self, duty: &mut dyn Duty) {
+        self.rates.fill(None);
+        let engine = self;
+        duty.update(&mut NextRule { engine, place: 0 });
+    }
+
+    /// Gives them to the actor with this place. O(ports²).
+    pub(crate) fn give<S: TaskScheduler>(&self, engine: &mut Engine<S>, place: usize) {
+        for (port, &rate) in self.rates.iter().enumerate() {
+            if let Some(rate) = rate {
+                let _is_there = engine.set_rate(place, port, rate);
+            }
+        }
+    }
+}
+
+impl SetRate for Chosen {
+    fn ports(&self, _: usize) -> (usize, usize) {
+        (self.inputs, self.rates.len() - self.inputs)
+    }
+
+    fn set(&mut self, _: usize, port: usize, rate: u32) -> bool {
+        let chosen = self.rates.get_mut(port);
+        chosen.map(|chosen| *chosen = Some(rate)).is_some()
+    }
+}
+
 /// The work of an actor, and the update of its rule.
 pub(crate) trait Duty: Send {
     fn fire(&mut self, firing: &mut Firing<'_>);

@@ -18,7 +18,7 @@ use punctual_firing::{Activity, Engine, Observer, Port, State};
 use punctual_linux::job;
 use punctual_model::Instant;
 
-use crate::actor::{self, Duty, Firing, Inputs, Outputs, Shared as OfTiles};
+use crate::actor::{Chosen, Duty, Firing, Inputs, Outputs, Shared as OfTiles};
 use crate::between::{AnyScheduler, Between};
 use crate::book::{Notes, TileBook};
 use crate::ends::{Ends, Gauges, Part};
@@ -105,6 +105,7 @@ impl Passing {
                 shared: Arc::clone(&shared),
                 gauges: Arc::clone(&gauges),
                 ends,
+                chosen: Chosen::new(ports[0].len(), ports[1].len()),
                 ports,
                 duty,
                 notes: Notes::told(Arc::clone(&self.book), meter),
@@ -268,6 +269,8 @@ struct ActorThread {
     /// Those of its rule: inputs and outputs, with the rates of the firing under way.
     ports: [Vec<Port>; 2],
     duty: Box<dyn Duty>,
+    /// By its update.
+    chosen: Chosen,
     notes: Notes,
 }
 
@@ -324,10 +327,12 @@ impl ActorThread {
         // The lock is not held for as long as tokens are copied.
         self.ends.send(&self.ports[1]);
         self.next();
-        if self.duty.is_variable()
-            && let Ok(mut shared) = self.shared.lock()
-        {
-            actor::update(&mut shared.engine, self.place, &mut *self.duty);
+        if self.duty.is_variable() {
+            // Nor for as long as its update takes: the leader decides meanwhile.
+            self.chosen.ask(&mut *self.duty);
+            if let Ok(mut shared) = self.shared.lock() {
+                self.chosen.give(&mut shared.engine, self.place);
+            }
         }
         self.next();
         self.notes.book.actors[self.place].set_under_way(0);
