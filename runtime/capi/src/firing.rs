@@ -405,7 +405,8 @@ pub unsafe extern "C" fn punctual_read_shm(
 ) -> punctual_status {
     answer(|| {
         is_place(buffer)?;
-        // SAFETY: as the caller vouches.
+        is_a_length(bytes)?;
+        // SAFETY: as the caller vouches; no slice is longer.
         let into = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes) };
         in_firing(|claims| {
             let mut shared = claims.shared.borrow_mut();
@@ -428,13 +429,19 @@ pub unsafe extern "C" fn punctual_write_shm(
 ) -> punctual_status {
     answer(|| {
         is_place(buffer)?;
-        // SAFETY: as the caller vouches.
+        is_a_length(bytes)?;
+        // SAFETY: as the caller vouches; no slice is longer.
         let from = unsafe { core::slice::from_raw_parts(buffer.cast::<u8>(), bytes) };
         in_firing(|claims| {
             let mut shared = claims.shared.borrow_mut();
             is_there(shared.write(memory as usize, at, from))
         })
     })
+}
+
+/// No object has more bytes than a signed number counts.
+fn is_a_length(bytes: usize) -> Result<(), Status> {
+    is_there(isize::try_from(bytes).is_ok())
 }
 
 fn is_there(copied: bool) -> Result<(), Status> {

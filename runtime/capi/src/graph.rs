@@ -242,10 +242,16 @@ impl Parts {
             if described.fire.is_none() && described.update.is_none() {
                 continue;
             }
+            let Some(fire) = described.fire else {
+                let name = &actor.name;
+                return invalid(format!(
+                    "actor `{name}` has an update and no function to fire"
+                ));
+            };
             // SAFETY: as the caller vouches.
             let own = unsafe {
                 CActor::of(
-                    described.fire.ok_or(Status::PUNCTUAL_INVALID)?,
+                    fire,
                     described.update,
                     described.parameter,
                     self.ports(&actor.name),
@@ -264,7 +270,12 @@ impl Parts {
                 set.map_err(|error| meaningless(&error))?;
             }
         }
-        for described in &self.schedulers {
+        for (place, described) in self.schedulers.iter().enumerate() {
+            let tile = tile(described.tile)?;
+            let before = self.schedulers.iter().take(place);
+            if before.into_iter().any(|other| other.tile == described.tile) {
+                return invalid(format!("tile {} has two task schedulers", described.tile));
+            }
             // SAFETY: as the caller vouches.
             let own = unsafe {
                 CScheduler::of(
@@ -272,7 +283,7 @@ impl Parts {
                     described.parameter,
                 )
             };
-            let set = made.task_scheduler(tile(described.tile)?, own);
+            let set = made.task_scheduler(tile, own);
             if set.is_err() {
                 return invalid(format!("no actor is on tile {}", described.tile));
             }

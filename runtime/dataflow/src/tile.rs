@@ -101,6 +101,8 @@ impl Tile {
                     return false;
                 }
                 self.notes.decides(true);
+                // A slot that ended meanwhile: this is the decision of the next one.
+                between.begins(self.notes.decided().now);
                 self.engine.resumed(&mut self.ends, &mut self.notes)
             }
         };

@@ -375,7 +375,8 @@ impl Gauge {
     pub fn tokens(&self) -> u32 {
         let (read, written) = (&self.shared.read.0, &self.shared.written.0);
         loop {
-            let before = read.load(Ordering::Relaxed);
+            // What is written is looked at behind what is read: so it is never less.
+            let before = read.load(Ordering::Acquire);
             let tokens = written.load(Ordering::Acquire).wrapping_sub(before);
             if read.load(Ordering::Relaxed) == before {
                 return tokens;

@@ -156,6 +156,7 @@ static int send(const punctual_firing *firing)
     IS(punctual_write_fifo(0, buffer, sender->rate), PUNCTUAL_OK);
     IS(punctual_write_shm(1, 3, &sender->next, sizeof sender->next), PUNCTUAL_OK);
     IS(punctual_write_shm(1, 93, &sender->next, sizeof sender->next), PUNCTUAL_INVALID);
+    IS(punctual_write_shm(1, 3, &sender->next, SIZE_MAX), PUNCTUAL_INVALID);
     sender->rate = sender->rate % 5 + 1;
     return 0;
 }
@@ -276,6 +277,11 @@ static void refusals(void)
     own.tile = 0;
     own.decide = NULL;
     IS(punctual_application_create(&made, &graph), PUNCTUAL_INVALID);
+    own.decide = downstream;
+    const punctual_task_scheduler twice[] = {own, own};
+    graph.schedulers = twice;
+    graph.scheduler_count = 2;
+    says_why(&graph, PUNCTUAL_INVALID, "two task schedulers");
     graph.scheduler_count = 0;
     const size_t bytes = SIZE_MAX;
     graph.memories = &bytes;
