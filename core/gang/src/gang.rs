@@ -12,6 +12,11 @@ use crate::atomic::{AtomicU64, Ordering};
 /// The most members that a gang may have.
 pub const MOST: usize = 4096;
 
+/// Values of the lock.
+const UNLOCKED: u64 = 0;
+const LOCKED: u64 = 1;
+const ADMITTED: u64 = 2;
+
 /// A node of the tree has so many children.
 const CHILDREN: usize = 4;
 
@@ -114,6 +119,9 @@ impl fmt::Display for JoinError {
 
 impl core::error::Error for JoinError {}
 
+/// A constraint as words, in an encoding of the runtime's.
+pub type Attached = [u64; 8];
+
 /// A word on a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -187,6 +195,9 @@ pub struct Gang {
     /// Departures from all rounds that ask for their order (linear).
     departures: Line<AtomicU64>,
     result: Line<AtomicU64>,
+    /// Whether the constraint is attached: never, being changed, or all of it.
+    lock: Line<AtomicU64>,
+    attached: Line<[AtomicU64; 8]>,
     places: Vec<Line<Place>>,
 }
 
@@ -220,6 +231,8 @@ impl Gang {
             count: word(),
             departures: word(),
             result: word(),
+            lock: word(),
+            attached: Line(core::array::from_fn(|_| AtomicU64::new(0))),
             places,
         })
     }
@@ -394,6 +407,32 @@ impl Gang {
     fn in_round(&self, number: u64) -> usize {
         let order = number % self.members() as u64;
         usize::try_from(order).unwrap_or(0)
+    }
+
+    /// Locks the gang, then attaches one word of the constraint at a time; `true` when all are.
+    /// Only the elected member does so, and one admission of a gang is over before the next begins.
+    pub(crate) fn attach(&self, constraint: &Attached, done: usize) -> bool {
+        match done.checked_sub(1) {
+            None => self.lock.0.store(LOCKED, Ordering::Relaxed),
+            Some(word) => self.attached.0[word].store(constraint[word], Ordering::Relaxed),
+        }
+        done == constraint.len()
+    }
+
+    /// The words as they are, for members behind the barrier.
+    pub(crate) fn being_attached(&self) -> Attached {
+        core::array::from_fn(|word| self.attached.0[word].load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn unlock(&self, is_admitted: bool) {
+        let next = if is_admitted { ADMITTED } else { UNLOCKED };
+        self.lock.0.store(next, Ordering::Release);
+    }
+
+    /// The constraint that all members were admitted with. `None`: not yet, or one is being
+    /// attached, or the last one was refused.
+    pub fn attached(&self) -> Option<Attached> {
+        (self.lock.0.load(Ordering::Acquire) == ADMITTED).then(|| self.being_attached())
     }
 
     pub(crate) fn bell(&self, place: usize) -> u64 {

@@ -12,8 +12,8 @@
 //! After a limit of its own it calls [`Member::accuse`]. So the same code runs live, in a model
 //! checker, and with hundreds of members in virtual time.
 //!
-//! [`Form`] chooses between the paper's linear form (one shared counter) and a tree. [`Names`]
-//! finds gangs by their names.
+//! [`Form`] chooses between the paper's linear form (one shared counter) and a tree. [`Admission`]
+//! is Algorithm 1 of the paper on top of these operations. [`Names`] finds gangs by their names.
 //!
 //! # Invariants
 //!
@@ -23,7 +23,7 @@
 //!   rest may create the next generation under the same name.
 //! * **Nobody waits without an end**: a driver with a limit of L is told within 2 L of the last
 //!   news about a member that takes no step, and at once about one that leaves.
-//! * **Bounded**: a gang of n has n + 5 cache lines of words. A step changes one shared word at
+//! * **Bounded**: a gang of n has n + 7 cache lines of words. A step changes one shared word at
 //!   most, except that to break a gang rings n bells.
 //!
 //! Source: Dinda et al., "Hard Real-time Scheduling for Parallel Run-time Systems" (Nautilus),
@@ -55,11 +55,13 @@
 
 extern crate alloc;
 
+mod admission;
 mod atomic;
 mod gang;
 mod member;
 mod names;
 
-pub use gang::{Broken, Form, Gang, JoinError, MOST, Wait, Why, Word};
+pub use admission::{Admission, Admitted, LocalScheduler, Progress, Refusal, Stage};
+pub use gang::{Attached, Broken, Form, Gang, JoinError, MOST, Wait, Why, Word};
 pub use member::{Member, Operation, Outcome, Step};
 pub use names::{CreateError, Names};
