@@ -1,0 +1,216 @@
+//! Gangs of threads on one CPU and on two, and members that end in the middle.
+
+use punctual_gang_thread::{Broken, CreateError, Form, Gang, Member, Options, Waiting, Why};
+use punctual_model::{Machine, PolicyKind, Span};
+use punctual_thread::sync::Semaphore;
+use punctual_thread::{Constraint, Runtime, thread};
+
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const FIXED: PolicyKind<punctual_model::Ns> = PolicyKind::FixedPriority { preemptive: true };
+
+/// The last two host CPUs that this program may use, the last one first.
+fn cpus() -> Vec<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let bounds = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
+    };
+    let mut cpus: Vec<u32> = list
+        .expect("known")
+        .split(',')
+        .filter_map(bounds)
+        .flatten()
+        .collect();
+    cpus.reverse();
+    cpus.truncate(2);
+    cpus
+}
+
+fn options(form: Form) -> Options {
+    Options {
+        form,
+        waiting: Waiting::Sleep(Span::from_us(50)),
+        limit: Span::from_ms(5_000),
+    }
+}
+
+/// Every operation three times; the values are known.
+fn round(member: &mut Member, members: usize) -> Result<(), Broken> {
+    for turn in 0..3 {
+        member.barrier()?;
+        let place = member.place() as u64;
+        assert_eq!(
+            member.elect(u32::try_from(place).expect("small"))?,
+            members - 1
+        );
+        let sum: u64 = (0..members as u64).map(|place| place + turn).sum();
+        assert_eq!(member.reduce(place + turn, u64::wrapping_add)?, sum);
+        assert_eq!(member.broadcast(1, place * 10)?, 10);
+        assert!(member.ordered_barrier()? < members);
+    }
+    Ok(())
+}
+
+/// Waits for its turn. A test program that hangs is ended: nothing waits for ever here.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static WATCHDOG: Once = Once::new();
+    WATCHDOG.call_once(|| {
+        std::thread::spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(60));
+            eprintln!("an operation of a gang did not end");
+            std::process::abort();
+        });
+    });
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn background() -> Constraint {
+    Constraint::aperiodic(50)
+}
+
+fn on_one_cpu<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T {
+    let _alone = alone();
+    let runtime = Runtime::on(cpus()[0], FIXED).terms(Machine::default());
+    runtime
+        .main(background())
+        .start(first)
+        .expect("a run")
+        .result
+}
+
+#[test]
+fn threads_of_one_cpu_meet_and_one_that_panics_or_is_silent_is_named_to_the_rest() {
+    for (form, name) in [(Form::Linear, "linear"), (Form::Tree, "tree")] {
+        let ends = on_one_cpu(move || {
+            let limit = match form {
+                Form::Linear => Span::from_ms(10_000),
+                Form::Tree => Span::from_ms(500),
+            };
+            let options = Options {
+                limit,
+                ..options(form)
+            };
+            let gang = Gang::create(name, 6, options).expect("the name is free");
+            assert_eq!(
+                Gang::create(name, 6, options).err(),
+                Some(CreateError::Taken)
+            );
+            let spawn = |number: u32| {
+                let gang = gang.clone();
+                thread::spawn(&format!("member {number}"), background(), move || {
+                    let mut member = gang.join().expect("a place");
+                    let whole = round(&mut member, 6);
+                    match (member.place(), form) {
+                        (2, Form::Linear) => panic!("on purpose"),
+                        // It stays a member, and comes no more.
+                        (2, Form::Tree) => {
+                            while gang.broken().is_none() {
+                                thread::sleep(Span::from_ms(5));
+                            }
+                        }
+                        _ => {}
+                    }
+                    (whole, member.barrier())
+                })
+            };
+            let threads: Vec<_> = (0..6).map(|number| spawn(number).expect("room")).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().ok())
+                .collect::<Vec<_>>()
+        });
+        let why = match form {
+            Form::Linear => Why::Panicked,
+            Form::Tree => Why::Late,
+        };
+        let broken = Broken { member: 2, why };
+        let told = ends
+            .iter()
+            .flatten()
+            .filter(|end| **end == (Ok(()), Err(broken)))
+            .count();
+        let panicked = usize::from(form == Form::Linear);
+        assert_eq!(told, 6 - panicked, "{ends:?}");
+    }
+}
+
+#[test]
+fn threads_of_two_cpus_meet_spinning_and_the_first_that_leaves_is_named() {
+    let [here, there] = cpus()[..] else {
+        println!("skipped: needs two CPUs");
+        return;
+    };
+    let _alone = alone();
+    for form in [Form::Linear, Form::Tree] {
+        let options = Options {
+            waiting: Waiting::Spin,
+            ..options(form)
+        };
+
+        let gang = Gang::create("both", 2, options).expect("the name is free");
+        let (done, other) = (Arc::new(Semaphore::cross_cpu(0)), gang.clone());
+        let signs = Arc::clone(&done);
+        let body = move || {
+            let mut member = other.join().expect("a place");
+            let whole = (0..100).try_for_each(|_| round(&mut member, 2));
+            (member.place(), whole)
+        };
+        let found = Arc::new(Mutex::new(None));
+        let (ends, same) = (Arc::clone(&found), body.clone());
+        let runtime = Runtime::on(here, FIXED)
+            .terms(Machine::default())
+            .main(background());
+        let runtime = runtime.real_time(false).and(there, FIXED, move || {
+            *ends.lock().expect("nobody panicked") = Some(same());
+            signs.release().expect("in the run");
+        });
+        let finished = runtime.start(move || {
+            let end = body();
+            done.acquire().expect("the other one ends");
+            end
+        });
+        let (place, whole) = finished.expect("a run").result;
+        let (other, others) = found
+            .lock()
+            .expect("nobody panicked")
+            .take()
+            .expect("it ended");
+        assert_eq!((whole, others, place + other), (Ok(()), Ok(()), 1));
+        let broken = gang.broken().expect("both have left");
+        assert_eq!(broken.why, Why::Left);
+    }
+}
+
+#[test]
+fn a_member_that_is_cancelled_while_it_waits_is_named_as_such_and_the_name_is_free_again() {
+    let end = on_one_cpu(|| {
+        let options = Options {
+            limit: Span::from_ms(5_000),
+            ..options(Form::Linear)
+        };
+        let gang = Gang::create("cancelled", 3, options).expect("the name is free");
+        let spawn = |number: u32| {
+            let gang = gang.clone();
+            thread::spawn(&format!("waits {number}"), background(), move || {
+                let mut member = gang.join().expect("a place");
+                member.barrier()
+            })
+        };
+        let [first, other] = [0, 1].map(|number| spawn(number).expect("room"));
+        thread::sleep(Span::from_ms(2));
+        assert!(first.cancel() && first.join().is_err());
+        let told = other.join().ok();
+        let next = Gang::create("cancelled", 1, options).expect("the name is free again");
+        let is_next = next.generation() > gang.generation();
+        next.destroy();
+        (told, is_next)
+    });
+    let why = Why::Cancelled;
+    assert_eq!(end, (Some(Err(Broken { member: 0, why })), true));
+}
