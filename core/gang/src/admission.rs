@@ -117,6 +117,11 @@ impl Admission {
         }
     }
 
+    /// The constraint: its own, and that of the elected member from the local admission on.
+    pub fn constraint(&self) -> &Attached {
+        &self.constraint
+    }
+
     /// The step of the algorithm that comes next or goes on.
     pub fn stage(&self) -> Stage {
         self.stage
@@ -180,7 +185,7 @@ impl Admission {
             }
             Stage::Unlock => {
                 if self.is_elected {
-                    member.gang().unlock(self.refusal.is_none());
+                    member.gang().unlock();
                 }
                 self.stage = Stage::Over;
             }

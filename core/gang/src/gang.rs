@@ -12,11 +12,6 @@ use crate::atomic::{AtomicU64, Ordering};
 /// The most members that a gang may have.
 pub const MOST: usize = 4096;
 
-/// Values of the lock.
-const UNLOCKED: u64 = 0;
-const LOCKED: u64 = 1;
-const ADMITTED: u64 = 2;
-
 /// A node of the tree has so many children.
 const CHILDREN: usize = 4;
 
@@ -195,7 +190,7 @@ pub struct Gang {
     /// Departures from all rounds that ask for their order (linear).
     departures: Line<AtomicU64>,
     result: Line<AtomicU64>,
-    /// Whether the constraint is attached: never, being changed, or all of it.
+    /// An admission is under way.
     lock: Line<AtomicU64>,
     attached: Line<[AtomicU64; 8]>,
     places: Vec<Line<Place>>,
@@ -413,7 +408,7 @@ impl Gang {
     /// Only the elected member does so, and one admission of a gang is over before the next begins.
     pub(crate) fn attach(&self, constraint: &Attached, done: usize) -> bool {
         match done.checked_sub(1) {
-            None => self.lock.0.store(LOCKED, Ordering::Relaxed),
+            None => self.lock.0.store(1, Ordering::Relaxed),
             Some(word) => self.attached.0[word].store(constraint[word], Ordering::Relaxed),
         }
         done == constraint.len()
@@ -424,15 +419,13 @@ impl Gang {
         core::array::from_fn(|word| self.attached.0[word].load(Ordering::Relaxed))
     }
 
-    pub(crate) fn unlock(&self, is_admitted: bool) {
-        let next = if is_admitted { ADMITTED } else { UNLOCKED };
-        self.lock.0.store(next, Ordering::Release);
+    pub(crate) fn unlock(&self) {
+        self.lock.0.store(0, Ordering::Relaxed);
     }
 
-    /// The constraint that all members were admitted with. `None`: not yet, or one is being
-    /// attached, or the last one was refused.
-    pub fn attached(&self) -> Option<Attached> {
-        (self.lock.0.load(Ordering::Acquire) == ADMITTED).then(|| self.being_attached())
+    /// Whether an admission is under way, or was when the gang broke.
+    pub fn is_locked(&self) -> bool {
+        self.lock.0.load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn bell(&self, place: usize) -> u64 {

@@ -3,7 +3,8 @@
 use std::mem;
 
 use punctual_gang::{
-    Admission, Admitted, Broken, Form, Gang, LocalScheduler, Member, Progress, Refusal, Wait, Why,
+    Admission, Admitted, Broken, Form, Gang, LocalScheduler, Member, Progress, Refusal, Stage,
+    Wait, Why,
 };
 use punctual_generate::Random;
 
@@ -142,6 +143,8 @@ fn strike(kill: Kill, parties: &mut [Party<'_>], cpus: &mut Cpus) {
 
 fn step(party: &mut Party<'_>, cpus: &mut Cpus) {
     let member = party.member.as_mut().expect("it lives");
+    let is_behind = party.admission.stage() == Stage::LocalAdmission;
+    assert!(!is_behind || member.gang().is_locked());
     let cpu = &mut cpus[member.place()];
     let share = &mut party.share;
     (party.steps, party.waits) = (party.steps + 1, None);
@@ -206,7 +209,7 @@ fn all_are_admitted_or_none_and_the_member_that_was_refused_is_named() {
                 assert_eq!(party.share.share, 60, "it was decided");
                 mem::forget(party.member);
             }
-            assert_eq!(gang[0].attached(), Some([60; 8]));
+            assert!(!gang[0].is_locked());
             assert_eq!(cpus, vec![39; members]);
             // A second gang finds no room on one CPU.
             let full = members / 2;
@@ -220,7 +223,7 @@ fn all_are_admitted_or_none_and_the_member_that_was_refused_is_named() {
                 error: TOO_MUCH,
             };
             assert_eq!(check(&parties, 0, 50), Some(Admitted::None(refusal)));
-            assert_eq!((cpus, gang[0].attached()), (before, None));
+            assert_eq!((cpus, gang[0].is_locked()), (before, false));
             assert!(parties.iter().all(|party| party.share.calls == 1));
         }
     }
