@@ -315,7 +315,7 @@ impl RunReport {
         let tasks = figures::tasks(log, behaviors, &misses.excused);
         let requirements = requirement::requirements(log, behaviors, runs);
         let changes = change::changes(log);
-        let graphs = graph::graphs(log, behaviors);
+        let graphs = graph::graphs(log);
         let stopped: Vec<String> = graphs.iter().filter_map(GraphReport::fault).collect();
         let whole = log.header.stopped.is_none() && !log.is_cut();
         let end_ns = whole.then_some(log.header.duration.as_ns());

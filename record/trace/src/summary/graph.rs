@@ -3,13 +3,14 @@
 use std::fmt;
 
 use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
+use punctual_kern::Next;
 use punctual_model::{Actor, Span, Tile, Work};
 
 use super::RunVerdict;
 use super::waiting::{self, Last};
-use crate::behavior::{Behavior, Segment};
 use crate::graphs::{Call, GraphInfo, Moved, State};
 use crate::log::{Log, Mode};
+use crate::record::Record;
 use crate::short::{Count, Short};
 
 /// A graph as it was seen, beside its promises.
@@ -22,7 +23,7 @@ pub struct GraphReport {
     pub varies: bool,
     /// `false`: its actors are tasks that run to completion, and it has no iterations.
     pub real_time: bool,
-    /// No actor of it has ever fired, although all its threads executed and the run was recorded to
+    /// No actor of it has ever fired, although all its threads were chosen and the run was recorded to
     /// its end.
     pub silent: bool,
     /// Tasks that wait for ever, and for whom.
@@ -138,8 +139,8 @@ impl Seen {
     }
 }
 
-/// All graphs. O(transitions + tiles · segments).
-pub(super) fn graphs(log: &Log, behaviors: &[Behavior]) -> Vec<GraphReport> {
+/// All graphs. O(transitions + tiles · records).
+pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
     let actors = |info: &GraphInfo| vec![Seen::default(); info.graph.actors.len()];
     let mut seen: Vec<Vec<Seen>> = log.graphs.iter().map(actors).collect();
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
@@ -166,21 +167,29 @@ pub(super) fn graphs(log: &Log, behaviors: &[Behavior]) -> Vec<GraphReport> {
             let moves = moves.filter(|moved| moved.graph.index() == at);
             look_at_end((info, &seen[at]), moves, report);
             // The run may have ended before its first slots.
-            report.silent &= has_executed(log, behaviors, info);
+            report.silent &= was_chosen(log, info);
         }
     }
     all
 }
 
-/// Whether every thread of a graph has executed.
-fn has_executed(log: &Log, behaviors: &[Behavior], info: &GraphInfo) -> bool {
+/// Whether every thread of a graph was chosen. One that looks and finds nothing has no stretch of
+/// execution in virtual time.
+fn was_chosen(log: &Log, info: &GraphInfo) -> bool {
     let mut tiles = info.graph.actors.iter().map(|actor| actor.tile);
     tiles.all(|tile| {
         let name = format!("{} on {}", info.graph.name, place(log, tile));
         let cpu = tile.cpu.index();
-        let is_its = |segment: &Segment| log.task_name(cpu, segment.thread) == name;
-        let behavior = behaviors.get(cpu);
-        behavior.is_some_and(|behavior| behavior.segments.iter().any(is_its))
+        let is_its = |(_, record)| match record {
+            Record::Decision(decision) => match decision.next {
+                Next::Thread(thread) => log.task_name(cpu, thread) == name,
+                _ => false,
+            },
+            _ => false,
+        };
+        log.cpus
+            .get(cpu)
+            .is_some_and(|cpu| cpu.records.iter().any(is_its))
     })
 }
 
