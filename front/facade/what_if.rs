@@ -21,6 +21,11 @@ use crate::assemble::{recorder, recorder_again, tool};
 use crate::{Error, Progress, children};
 pub use policies::PolicyChange;
 
+/// Most steps of an answer, beside those for each recorded word. A recorded event is two words or
+/// more, and another policy may switch more often.
+const MOST_STEPS: u64 = 1_000_000;
+const STEPS_PER_WORD: u64 = 64;
+
 /// A recorded run under another policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WhatIf {
@@ -59,6 +64,8 @@ pub enum WhatIfError {
     },
     /// The log does not have the CPUs of its tables.
     OtherCpus,
+    /// It takes more steps than the record of a run with these tables can have.
+    TooLong,
     /// Virtual time or memory refused.
     Run(Error),
 }
@@ -76,6 +83,11 @@ impl fmt::Display for WhatIfError {
                 at.ticks()
             ),
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),
+            WhatIfError::TooLong => write!(
+                f,
+                "played again, the run takes more than {MOST_STEPS} steps and {STEPS_PER_WORD} for \
+                 each word of its record: the log's threads are not those of the run"
+            ),
             WhatIfError::Run(error) => write!(f, "{error}"),
         }
     }
@@ -203,9 +215,12 @@ fn play(
     let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.tables.frequency));
     // The record may claim to cover more than it does; what its last instant released is in it.
     let horizon = horizon.min(log.header.end.saturating_add(Span::from_ticks(1)));
-    let mut watch = Watch { log, progress };
+    let mut watch = Watch::new(log, progress);
     let outcome =
         punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;
+    if watch.left == 0 {
+        return Err(WhatIfError::TooLong);
+    }
     Ok((tables, outcome))
 }
 
@@ -284,13 +299,29 @@ fn unknown_jobs(answer: &Log, known: &Jobs) -> u64 {
 struct Watch<'a> {
     log: &'a Log,
     progress: &'a mut dyn FnMut(Progress) -> bool,
+    /// How often the simulation may still ask.
+    left: u64,
+}
+
+impl<'a> Watch<'a> {
+    fn new(log: &'a Log, progress: &'a mut dyn FnMut(Progress) -> bool) -> Watch<'a> {
+        let words: usize = log.cpus.iter().map(|cpu| cpu.records.bytes() / 8).sum();
+        let steps = MOST_STEPS + STEPS_PER_WORD * words as u64;
+        Watch {
+            log,
+            progress,
+            left: steps.div_ceil(punctual_sim::STEPS_PER_QUESTION.into()),
+        }
+    }
 }
 
 impl Observer for Watch<'_> {
     fn goes_on(&mut self, now: Instant) -> bool {
-        (self.progress)(Progress {
-            passed: Span::from_ns(self.log.ns(now.ticks())),
-            total: self.log.header.duration,
-        })
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+            && (self.progress)(Progress {
+                passed: Span::from_ns(self.log.ns(now.ticks())),
+                total: self.log.header.duration,
+            })
     }
 }

@@ -8,6 +8,7 @@ mod common;
 mod composability;
 mod examples;
 mod excuses;
+mod fuzz;
 mod graphs;
 mod graphs_plain;
 mod live_tree;

@@ -56,7 +56,9 @@ enum Chore {
     #[command(after_help = "Examples:\n  cargo xtask api\n  cargo xtask api --set")]
     Api(api::ApiOptions),
     /// Feed a parser with broken input for a bounded time
-    #[command(after_help = "Example:\n  cargo xtask fuzz spec --seconds 20 --seed 1")]
+    #[command(
+        after_help = "Examples:\n  cargo xtask fuzz spec --seconds 20 --seed 1           system files\n  cargo xtask fuzz virtual_time --seconds 20 --seed 1   logs"
+    )]
     Fuzz(FuzzOptions),
     /// Draw random systems, admit them, simulate the admitted ones: is every promise kept?
     #[command(after_help = "Examples:\n  cargo xtask soundness --systems 100000\n  \

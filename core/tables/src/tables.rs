@@ -361,6 +361,9 @@ impl CpuTables {
             }
             let _ = tree.add(parent, policy(place, kind), node.terms)?;
         }
+        if self.nodes.iter().any(|node| node.terms.receiver.is_some()) {
+            tree.check_slices()?;
+        }
         // What is left of the capacity is for schedulers that are promoted later.
         let spare = PolicyKind::FixedPriority { preemptive: true };
         while tree.add_spare(policy(u16::MAX, spare)).is_ok() {}

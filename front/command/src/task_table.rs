@@ -64,6 +64,6 @@ fn growth(task: &TaskDiff) -> String {
 fn time(ns: Option<u64>) -> String {
     ns.map_or_else(
         || "-".into(),
-        |ns| readable(ns.div_ceil(10) * 10).to_string(),
+        |ns| readable(ns.div_ceil(10).saturating_mul(10)).to_string(),
     )
 }

@@ -31,8 +31,8 @@ pub use graph::{Moves, TileFault};
 pub use graph_bodies::graph_bodies;
 pub use recorded::{Gap, RecordedThread, Recording};
 pub use run::{
-    Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome, SimError,
-    prepare, run, run_recorded, run_with, shared_across_cpus,
+    Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome,
+    STEPS_PER_QUESTION, SimError, prepare, run, run_recorded, run_with, shared_across_cpus,
 };
 
 /// Virtual time counts nanoseconds.

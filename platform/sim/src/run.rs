@@ -163,8 +163,8 @@ pub(crate) fn retimed(system: &System, task: TaskId) -> bool {
     steps.any(|step| matches!(step, Step::Constrain(id, _) if *id == task))
 }
 
-/// How many steps pass between two questions whether to go on.
-const STEPS_PER_QUESTION: u32 = 4_096;
+/// How many steps pass between two questions whether to go on ([`Observer::goes_on`]).
+pub const STEPS_PER_QUESTION: u32 = 4_096;
 
 /// Runs a system, its tables prepared ([`prepare`]), in virtual time. Their frequency must be
 /// nanoseconds. It ends when all jobs released in [0, duration) are done, or one longest relative

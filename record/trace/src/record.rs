@@ -145,7 +145,8 @@ impl Iterator for Iter<'_> {
         let (record, length) = encode::decode(self.words)?;
         self.words = self.words.get(length..)?;
         if let Record::Entry(entry) = record {
-            self.now = entry.now;
+            // As the core does: its time never goes back.
+            self.now = self.now.max(entry.now);
         }
         Some((self.now, record))
     }

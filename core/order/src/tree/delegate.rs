@@ -114,6 +114,25 @@ impl<P: Policy> Tree<P> {
         shares.fold(ended, u64::saturating_add)
     }
 
+    /// Whether a scheduler holds each slice, and nobody has delegated more than it has: of a tree
+    /// that was built from tables. O(nodes²).
+    ///
+    /// # Errors
+    /// The node that is not so.
+    pub fn check_slices(&self) -> Result<(), Refusal> {
+        for (at, node) in (0..).zip(&self.nodes).filter(|(_, node)| node.alive) {
+            let receiver = self.nodes.get(usize::from(node.receiver));
+            let holds = receiver.is_some_and(|node| node.alive && node.receiver == NONE);
+            if node.receiver != NONE && !holds {
+                return Err(Refusal::NotAScheduler(node.id(at)));
+            }
+            if self.delegated(at) > 0 {
+                self.has_share(at, node.granted.as_ref(), 0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a node would have delegated more than it has, with these slices in addition and
     /// any of these supplies. O(nodes + slices + supplies).
     pub fn gives_too_much<'a>(

@@ -57,7 +57,7 @@ struct Builder {
 impl Builder {
     fn take(&mut self, now: Instant, record: Record) {
         match record {
-            Record::Entry(entry) => self.entry(&entry),
+            Record::Entry(entry) => self.entry(now, &entry),
             Record::Trace(event) => self.trace(now, event),
             Record::Decision(decision) => {
                 self.behavior.decisions += 1;
@@ -80,12 +80,11 @@ impl Builder {
         }
     }
 
-    fn entry(&mut self, entry: &RecordedEntry) {
-        let RecordedEntry { now, event, .. } = *entry;
+    fn entry(&mut self, now: Instant, entry: &RecordedEntry) {
         if let Some(late) = self.armed.and_then(|armed| now.checked_since(armed)) {
             self.behavior.late_max = self.behavior.late_max.max(late);
         }
-        self.event = Some(event);
+        self.event = Some(entry.event);
         self.account(now, entry.missing);
     }
 

@@ -48,9 +48,13 @@ pub(super) fn changes(log: &Log) -> Vec<ChangeReport> {
                 refused = refused.or(Some(format!("change {before} before it was refused")));
             }
             for at in 0..part {
-                match entries.next() {
-                    Some((now, None)) => done = done.map(|done: Instant| done.max(now)),
-                    Some((_, Some(why))) => {
+                let Some(entry) = entries.next() else {
+                    done = None;
+                    break;
+                };
+                match entry {
+                    (now, None) => done = done.map(|done: Instant| done.max(now)),
+                    (_, Some(why)) => {
                         refused = Some(match at {
                             0 => why,
                             _ => format!("{why}, after {at} of its {part} parts here were done"),
@@ -58,7 +62,6 @@ pub(super) fn changes(log: &Log) -> Vec<ChangeReport> {
                         *ended = Some(change.name.clone());
                         break;
                     }
-                    None => done = None,
                 }
             }
         }

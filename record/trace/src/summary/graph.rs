@@ -23,8 +23,8 @@ pub struct GraphReport {
     pub varies: bool,
     /// `false`: its actors are tasks that run to completion, and it has no iterations.
     pub real_time: bool,
-    /// No actor of it has ever fired, although all its threads were chosen and the run was recorded to
-    /// its end.
+    /// No actor of it has ever fired, although all its threads were chosen and the run was recorded
+    /// to its end.
     pub silent: bool,
     /// Tasks that wait for ever, and for whom.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

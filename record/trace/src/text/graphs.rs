@@ -4,11 +4,11 @@ use std::fmt::{Display, Write as _};
 
 use punctual_dataflow::Fraction;
 use punctual_model::{
-    Actor, ActorId, Copies, CpuId, Fifo, Graph, GraphId, Instant, Order, OrderRule, Place,
-    Preempted, SchedulerId, Span, Tile, When, Work,
+    Actor, ActorId, Copies, CpuId, Fifo, Graph, GraphId, Order, OrderRule, Place, Preempted,
+    SchedulerId, Span, Tile, When, Work,
 };
 
-use super::words::{clip, escape, number, unescape};
+use super::words::{clip, escape, instant, number, unescape};
 use crate::graphs::{Call, GraphBound, GraphInfo, Moved, State};
 
 /// Writes the lines of a graph in the head of a log.
@@ -193,11 +193,12 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
 /// Reads a transition of an actor of `graphs`.
 pub(super) fn read_move(graphs: &[GraphInfo], rest: &str) -> Result<Moved, String> {
     let mut fields = Fields(rest);
-    let at = Instant::from_ticks(fields.number()?);
+    let at = instant(fields.number()?)?;
     let graph = GraphId(fields.small()?);
     let info = graphs.get(graph.index()).ok_or("there is no such graph")?;
     let actor = fields.actor(&info.graph)?;
-    let firing = fields.number()?;
+    // It takes a tick at least.
+    let firing = instant(fields.number()?)?.ticks();
     let word = fields.next();
     let named = State::named(word);
     let named = named.ok_or_else(|| format!("`{}` is no state", clip(word)))?;

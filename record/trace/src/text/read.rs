@@ -6,8 +6,8 @@ use punctual_model::{Frequency, Instant, Requirement, Span, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
 use super::graphs;
-use super::read_tables::{TablesReader, created, words_of};
-use super::words::{clip, number, unescape};
+use super::read_tables::{TablesReader, check_room, created, words_of};
+use super::words::{clip, instant, number, unescape};
 use super::{FIRST_LINE, LogError};
 use crate::boundary::Boundaries;
 use crate::encode;
@@ -59,7 +59,7 @@ pub fn read(source: &mut impl BufRead) -> Result<Log, LogError> {
             return reader.prefix(number - 1).map_err(at);
         }
     }
-    reader.finish().map_err(|message| LogError {
+    reader.finish(number).map_err(|message| LogError {
         line: number,
         message,
     })
@@ -158,7 +158,7 @@ impl Reader {
             }
             ("ended", Part::Header | Part::Cpu | Part::Records(_)) => {
                 self.end_section()?;
-                self.header.end = Instant::from_ticks(number(rest)?);
+                self.header.end = instant(number(rest)?)?;
                 self.part = Part::Tail;
                 Ok(())
             }
@@ -179,7 +179,15 @@ impl Reader {
             (_, Part::Tail) => self.tail(key, rest),
             ("moved", Part::Counted(cpu)) => {
                 let moved = graphs::read_move(&self.graphs, rest)?;
-                self.cpus[cpu].moves.push(moved);
+                let actors = &self.graphs[moved.graph.index()].graph.actors;
+                if actors[moved.actor.index()].tile.cpu.index() != cpu {
+                    return Err("the transition of an actor of another CPU".into());
+                }
+                let moves = &mut self.cpus[cpu].moves;
+                if moves.last().is_some_and(|last| last.at > moved.at) {
+                    return Err("it was before the transition of the line before".into());
+                }
+                moves.push(moved);
                 Ok(())
             }
             (_, Part::Counted(cpu)) => counted(&mut self.cpus[cpu], key, rest),
@@ -215,7 +223,7 @@ impl Reader {
                 let frequency = Frequency::try_new(hertz);
                 self.frequency = Some(frequency.ok_or("a frequency of 0")?);
             }
-            "duration" => h.duration = Span::from_ns(number(rest)?),
+            "duration" => h.duration = Span::from_ns(instant(number(rest)?)?.ticks()),
             "task" => self.tasks.push(TaskInfo {
                 name: unescape(rest)?,
                 ..TaskInfo::default()
@@ -277,7 +285,7 @@ impl Reader {
                 let (graph, from) = rest.split_once(' ').ok_or("two numbers are needed")?;
                 let graph = usize::try_from(number(graph)?).ok();
                 let graph = graph.and_then(|graph| self.graphs.get_mut(graph));
-                let from = Instant::from_ticks(number(from)?);
+                let from = instant(number(from)?)?;
                 graph.ok_or("there is no such graph")?.lost_from = Some(from);
             }
             "stopped" => h.stopped = Some(unescape(rest)?),
@@ -336,10 +344,10 @@ impl Reader {
             Some(stopped) => format!("{why} ({stopped})"),
             None => why,
         });
-        self.finish()
+        self.finish(lines)
     }
 
-    fn finish(mut self) -> Result<Log, String> {
+    fn finish(mut self, lines: usize) -> Result<Log, String> {
         let missing = |key: &str| format!("the log has no `{key}`");
         if let Some(key) = NEEDED.iter().find(|key| !self.seen.contains(key)) {
             return Err(missing(key));
@@ -352,6 +360,7 @@ impl Reader {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
             cpus: self.cpu_tables,
         };
+        check_room(&tables.cpus, lines)?;
         for node in tables.cpus.iter().flat_map(|cpu| &cpu.nodes) {
             if node.scheduler.index() >= self.schedulers.len() {
                 let scheduler = node.scheduler.0;
@@ -403,7 +412,7 @@ fn change(text: &str) -> Result<ChangeInfo, String> {
     let parts = parts.split(' ').filter(|text| !text.is_empty());
     Ok(ChangeInfo {
         name: unescape(name)?,
-        at: Instant::from_ns(number(at)?),
+        at: Instant::from_ns(instant(number(at)?)?.ticks()),
         when: unescape(when)?,
         ground: unescape(ground)?,
         parts: parts.map(part).collect::<Result<_, _>>()?,
@@ -442,7 +451,7 @@ fn taker(text: &str) -> Result<TakingThread, String> {
     let mut words = text.splitn(3, ' ');
     let mut next = || words.next().unwrap_or("");
     Ok(TakingThread {
-        at: Instant::from_ticks(number(next())?),
+        at: instant(number(next())?)?,
         ns: number(next())?,
         name: unescape(next())?,
     })
@@ -469,7 +478,7 @@ fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
             c.others.push((unescape(name)?, number(value)?));
         }
         "taker" => c.takers.push(taker(rest)?),
-        "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
+        "lost-from" => cpu.lost_from = Some(instant(number(rest)?)?),
         "created" => cpu.created.push(created(rest)?),
         _ => return Err(format!("`{}` is unknown here", clip(key))),
     }
@@ -509,7 +518,7 @@ impl Recorded {
         self.prefix = prefix;
         if is_entry && prefix.is_none() {
             // Every event has its instant first.
-            self.now = words.get(1).copied().map(Instant::from_ticks);
+            self.now = words.get(1).copied().map(instant).transpose()?;
         } else if mark == "= " {
             (self.whole, self.last) = (self.words.len(), self.now);
         }

@@ -8,12 +8,48 @@ use super::policy;
 use super::words::{clip, number, read_field};
 use crate::form::{self, Form, TablesLine};
 
-/// Most threads that a log may have: what it says is allocated when it is run again.
-const MAX_THREADS: usize = 1 << 20;
-/// Most places for threads in the queues of all nodes together, likewise.
-const MAX_PLACES: usize = 1 << 24;
+/// Most threads that all CPUs of a log have room for, beside one for each of its lines: a replay
+/// allocates them.
+const MAX_THREADS: u64 = 1 << 16;
+/// Most places for threads in the queues of all nodes together, beside 16 a line.
+const MAX_PLACES: u64 = 1 << 22;
 /// Most waiting jobs, likewise.
-const MAX_PENDING: usize = 1 << 24;
+const MAX_PENDING: u64 = 1 << 20;
+
+/// Whether a log of so many lines may have room for what its CPUs say. O(CPUs).
+pub(super) fn check_room(cpus: &[CpuTables], lines: usize) -> Result<(), String> {
+    let of = |room: fn(&Capacity) -> u64| -> u64 {
+        let rooms = cpus.iter().map(|cpu| room(&cpu.capacity));
+        rooms.fold(0, u64::saturating_add)
+    };
+    // Each policy has a place for every thread and every scheduler.
+    let places = |room: &Capacity| {
+        let nodes = u64::from(room.nodes);
+        (nodes + 1).saturating_mul(nodes + room.threads as u64)
+    };
+    let lines = lines as u64;
+    for (what, room, most) in [
+        (
+            "threads",
+            of(|room| room.threads as u64),
+            MAX_THREADS + lines,
+        ),
+        ("places in queues", of(places), MAX_PLACES + 16 * lines),
+        (
+            "waiting jobs",
+            of(|room| room.pending as u64),
+            MAX_PENDING + 16 * lines,
+        ),
+    ] {
+        if room > most {
+            return Err(format!(
+                "the CPUs have room for {room} {what} (`capacity`), and a log of {lines} lines \
+                 may have {most}"
+            ));
+        }
+    }
+    Ok(())
+}
 
 /// The words of a record of `form` from its fields, separated by single spaces.
 pub(super) fn words_of(form: &Form, text: &str) -> Result<Vec<u64>, String> {
@@ -128,9 +164,6 @@ fn homes_of(tables: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String
     if nodes > usize::from(room.nodes) {
         return Err(format!("{nodes} nodes, and room for {}", room.nodes));
     }
-    if (nodes + 1).saturating_mul(room.threads) > MAX_PLACES {
-        return Err("more nodes and threads than a replay can hold".into());
-    }
     for (place, node) in tables.nodes.iter().enumerate() {
         if usize::from(node.parent) > place {
             let parent = node.parent;
@@ -171,13 +204,14 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     let (nodes, grace, stop_cost) = (or_none()?, or_none()?, or_none()?);
     let (cache_delay, entry) = (or_none()?, or_none()?);
     let nodes = u16::try_from(nodes).map_err(|_| "more nodes than a tree can have")?;
-    let below = |value: u64, most: usize| {
-        let value = usize::try_from(value).ok().filter(|value| *value <= most);
-        value.ok_or_else(|| format!("a capacity above {most}"))
+    let room = |value: u64| {
+        let value = u32::try_from(value).ok();
+        let value = value.and_then(|value| usize::try_from(value).ok());
+        value.ok_or("a capacity that no CPU has")
     };
     Ok(Capacity {
-        threads: below(threads, MAX_THREADS)?,
-        pending: below(pending, MAX_PENDING)?,
+        threads: room(threads)?,
+        pending: room(pending)?,
         background_turn: Span::from_ticks(turn),
         nodes,
         grace: Work::from_ticks(grace),

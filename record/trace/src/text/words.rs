@@ -2,8 +2,14 @@
 
 use std::fmt::{self, Write};
 
+use punctual_model::Instant;
+
 use crate::form::Form;
 use crate::value::{Column, Field};
+
+/// No run lasts longer, in ticks: over two years of nanoseconds. Sums and products of such
+/// instants are numbers still.
+const LATEST: u64 = 1 << 56;
 
 /// Writes the fields of a record after its name, each after a space. `words` are the record's, the
 /// head first.
@@ -115,4 +121,14 @@ pub(super) fn unescape(text: &str) -> Result<String, String> {
         }
     }
     Ok(plain)
+}
+
+/// An instant of the run.
+pub(super) fn instant(ticks: u64) -> Result<Instant, String> {
+    match ticks {
+        ..=LATEST => Ok(Instant::from_ticks(ticks)),
+        _ => Err(format!(
+            "{ticks} is later than a run may last ({LATEST} ticks)"
+        )),
+    }
 }

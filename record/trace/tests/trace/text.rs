@@ -19,7 +19,8 @@ fn every_record_survives_memory_and_file() {
     let mut log = simulate(&rich(FIXED), 20, 1, missing(100, 7));
     let mut records = Vec::new();
     for _ in 0..20_000 {
-        let now = random.instant();
+        // No run lasts longer.
+        let now = Instant::from_ticks(random.instant().ticks() >> 8);
         records.push(match random.below(3) {
             0 => Record::Entry(random.entry(now, &log)),
             1 => Record::Trace(random.change()),
@@ -139,9 +140,9 @@ fn requirements_are_part_of_the_written_form() {
 }
 
 /// What is changed into what, the line that is told, and a part of the message.
-type Mistake = (&'static str, &'static str, usize, &'static str);
+type Mistake<'a> = (&'a str, &'a str, usize, &'a str);
 
-fn refuses(good: &str, mistakes: &[Mistake]) {
+fn refuses(good: &str, mistakes: &[Mistake<'_>]) {
     for (from, to, line, message) in mistakes {
         let error = text::read(&mut good.replacen(from, to, 1).as_bytes()).unwrap_err();
         assert_eq!(error.line, *line, "{from} -> {to}: {error}");
@@ -251,4 +252,37 @@ fn mistakes_in_records_have_their_line_and_a_reason() {
         ),
     ];
     refuses(&good, &mistakes);
+}
+
+/// A replay allocates the room that a log claims, and goes through the time.
+#[test]
+fn a_log_may_not_claim_more_room_or_time_than_a_run_can_have() {
+    let (good, line_of) = good();
+    let capacity = good
+        .lines()
+        .find(|line| line.starts_with("capacity "))
+        .unwrap();
+    let with = |at: usize, number: &str| {
+        let mut words: Vec<&str> = capacity.split(' ').collect();
+        words[at] = number;
+        words.join(" ")
+    };
+    let claims = [
+        (with(1, "1048576"), "threads"),
+        (with(2, "4294967295"), "waiting jobs"),
+        (format!("{capacity} 65535"), "places in queues"),
+    ];
+    let last = good.lines().count();
+    for (claim, what) in &claims {
+        refuses(&good, &[(capacity, claim, last, what)]);
+    }
+    for (what, late) in [
+        ("@ ", "@ tick 18446744073709551615"),
+        ("ended ", "ended 72057594037927937"),
+        ("duration ", "duration 72057594037927937"),
+    ] {
+        let line = good.lines().find(|line| line.starts_with(what)).unwrap();
+        let mistake = (line, late, line_of(what), "later than a run may last");
+        refuses(&good, &[mistake]);
+    }
 }
