@@ -25,6 +25,13 @@ pub enum GenerateError {
         /// Of what, in words.
         what: &'static str,
     },
+    /// More numbers than [`crate::fixed_sum`] has memory for.
+    TooMany {
+        /// How many were asked for.
+        count: usize,
+        /// The most.
+        most: usize,
+    },
 }
 
 impl fmt::Display for GenerateError {
@@ -45,6 +52,11 @@ impl fmt::Display for GenerateError {
                 f,
                 "UUniFast-discard threw {sets} sets away in a row; the fixed-sum generator draws \
                  from the same distribution at once"
+            ),
+            GenerateError::TooMany { count, most } => write!(
+                f,
+                "{count} shares are more than the {most} of the fixed-sum generator; \
+                 uunifast-discard draws more"
             ),
             GenerateError::EmptyRange { what } => write!(f, "the range of {what} is empty"),
         }

@@ -13,6 +13,9 @@
 use crate::error::GenerateError;
 use crate::random::Random;
 
+/// Most numbers of one call: the table takes four bytes for each pair of them, 67 MB.
+const MOST: usize = 4_096;
+
 /// For every dimension and cell, how likely the walk keeps its cell (and a coordinate grows).
 struct Steps {
     /// Row i - 1 belongs to dimension i + 1, and has one entry per cell of dimension i.
@@ -76,7 +79,7 @@ fn real(count: usize) -> f64 {
 /// O(count²).
 ///
 /// # Errors
-/// An empty interval, or a total that so many numbers cannot have.
+/// An empty interval, a total that so many numbers cannot have, or more than 4,096 numbers.
 pub fn fixed_sum(
     random: &mut Random,
     count: usize,
@@ -92,6 +95,9 @@ pub fn fixed_sum(
         return Err(GenerateError::EmptyRange {
             what: "sums of so many shares",
         });
+    }
+    if count > MOST {
+        return Err(GenerateError::TooMany { count, most: MOST });
     }
     let cell = (0..count).rev().find(|k| real(*k) <= sum).unwrap_or(0);
     let steps = Steps::new(count, sum, cell);

@@ -121,6 +121,7 @@ fn fixed_sum_works_for_many_shares_and_other_intervals() {
     }
     assert!(fixed_sum(&mut Random::new(3), 3, 3.5, (0.0, 1.0)).is_err());
     assert!(fixed_sum(&mut Random::new(3), 3, 1.0, (1.0, 1.0)).is_err());
+    assert!(fixed_sum(&mut Random::new(3), 4_097, 1.0, (0.0, 1.0)).is_err());
 }
 
 #[test]

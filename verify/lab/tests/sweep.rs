@@ -110,6 +110,12 @@ fn a_merge_tells_what_is_missing_and_what_does_not_belong() {
     let mixed = output(&["sweep", "merge", &one, &other]);
     assert_eq!(code(&mixed), 2);
     assert!(String::from_utf8_lossy(&mixed.stderr).contains("another study"));
+    let claims = String::from_utf8(read(&one)).expect("text");
+    let claims = claims.replacen("\"sets\":", "\"sets\":4294967296", 1);
+    let claiming = folder.write("claims.jsonl", &claims);
+    let refused = output(&["sweep", "merge", &claiming]);
+    assert_eq!(code(&refused), 2);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("in all"));
     let mut broken = read(&one);
     broken.truncate(broken.len() - 10);
     std::fs::write(&one, broken).expect("written");
@@ -151,6 +157,7 @@ fn a_study_that_makes_no_sense_is_told_before_anything_is_drawn() {
         ("periods = \"1s..10ms\"", "contains nothing"),
         ("tasks = [2]\nutilization = \"250%\"", "cannot need"),
         ("policies = [\"lottery\"]", "lottery"),
+        ("sets = 4294967296", "more than 100000000 in all"),
     ];
     for (index, (text, said)) in wrong.into_iter().enumerate() {
         let study = folder.write("wrong.toml", text);

@@ -240,6 +240,7 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
         }
     }
     let study = study.ok_or_else(|| Failure::input("nothing to merge"))?;
+    study.check()?;
     whole(study, found, &shards)
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use punctual_terminal::ending::Failure;
 
+/// Most sets of a study, at all points together: the units of all are in memory.
+const MOST_SETS: u64 = 100_000_000;
+
 /// Most tasks of one set.
 const MOST_TASKS: usize = 100_000;
 
@@ -177,7 +180,8 @@ impl Study {
         Ok(study)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    /// Whether it means something, and is not larger than the limits.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         let empty = [
             ("policies", self.policies.is_empty()),
             ("generators", self.generators.is_empty()),
@@ -191,6 +195,20 @@ impl Study {
         if self.tasks.iter().any(|n| *n == 0 || *n > MOST_TASKS) {
             let wrong = format!("tasks: a set has 1 to {MOST_TASKS} of them");
             return Err(Failure::input(wrong));
+        }
+        let lists = [
+            self.generators.len(),
+            self.tasks.len(),
+            self.utilization_ppm.len(),
+        ];
+        let points = lists
+            .iter()
+            .fold(1, |all: u64, n| all.saturating_mul(*n as u64));
+        if points.saturating_mul(self.sets) > MOST_SETS {
+            return Err(Failure::input(format!(
+                "sets: {} at each of {points} points are more than {MOST_SETS} in all",
+                self.sets
+            )));
         }
         // What cannot be drawn is told before hours are spent on what can.
         for (generator, tasks, ppm) in self.points() {
