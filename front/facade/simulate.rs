@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use punctual_analysis::Transition;
+use punctual_analysis::{Transition, without_needless_barriers};
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
@@ -60,6 +60,7 @@ pub fn simulate(
     let verdict = admit(system)?;
     let transitions = judged(system, options)?;
     let verdict = promises(system, &verdict, &transitions);
+    let system = &without_needless_barriers(system, &verdict.gangs);
     let judged = (Some(&verdict), &*transitions);
     let threads = system.graph_threads();
     let system = (&*system.with_graph_threads(), &*threads);

@@ -24,7 +24,7 @@ use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{BetweenSlots, CpuVerdict, Exactness, TaskVerdict, Verdict};
 use crate::{
-    background, chain, explain, fix, fixed_priority, graph, quick, refuse, schedulers, slack,
+    background, chain, explain, fix, fixed_priority, gang, graph, quick, refuse, schedulers, slack,
 };
 
 /// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
@@ -119,6 +119,7 @@ pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
         chains: Vec::new(),
         jitters: chain::jitters(system, &solution),
         graphs: Vec::new(),
+        gangs: Vec::new(),
         refusals: Vec::new(),
     };
     for solved in &solution.nodes {
@@ -136,6 +137,7 @@ pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
     verdict.refusals = limits::refusals(system);
     let refusals = refuse::refusals(system, &solution.nodes)?;
     verdict.refusals.extend(refusals);
+    verdict.gangs = gang::verdicts(system, &verdict.tasks);
     verdict.schedulers = schedulers::verdicts(system, &solution.nodes);
     verdict.chains = chain::chains(system, &solution, &verdict.tasks)?;
     let late = chain::refusals(&verdict.chains, &verdict.jitters);

@@ -1,7 +1,7 @@
 //! Which CPUs have to be judged together
 //!
 //! # Assumptions
-//! 1. None of its own: precedence and chains tie CPUs together, nothing else does.
+//! 1. None of its own: precedence, chains and gangs tie CPUs together, nothing else does.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use punctual_model::{CpuId, Requirement, System, TaskId};
 
 use crate::precedence::Edge;
 
-/// CPUs whose tasks wait for each other or stand in one chain, directly or through others. No
-/// schedule outside of a component changes the schedule in it.
+/// CPUs whose tasks wait for each other, or stand in one chain or gang: directly or through others.
+/// No schedule outside of a component changes the schedule in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Component(Vec<bool>);
 
@@ -63,11 +63,14 @@ impl Component {
     }
 }
 
-/// Pairs of tasks that one requirement ties together: neither is judged without the other.
+/// Pairs of tasks that one requirement or gang ties together: neither is judged alone.
 fn links(system: &System) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
     let chains = system.requirements.iter().filter_map(|r| match r {
         Requirement::Chain { tasks, .. } => Some(tasks),
         Requirement::Response { .. } | Requirement::Jitter { .. } => None,
     });
-    chains.flat_map(|tasks| tasks.windows(2).map(|pair| (pair[0], pair[1])))
+    let gangs = system.gangs.iter().flat_map(|gang| &gang.supersteps);
+    let together = chains.map(Vec::as_slice);
+    let together = together.chain(gangs.map(|superstep| superstep.members.as_slice()));
+    together.flat_map(|tasks| tasks.windows(2).map(|pair| (pair[0], pair[1])))
 }

@@ -20,11 +20,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Requirement, Supply, System, Task, TaskId};
+use punctual_model::{Class, Gang, Requirement, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
-use crate::lookup::{share_ppm, tasks};
+use crate::lookup::{in_step, share_ppm, tasks};
 use crate::precedence::{self, Edge};
 use crate::trials::Trials;
 use crate::units::{Span, TICK, Work, border};
@@ -48,7 +48,31 @@ enum Field<'a> {
     Both(&'a mut Span, &'a mut Span),
 }
 
+/// Sets a parameter, of all members of a gang where it is theirs.
 fn set(system: &mut System, target: FixTarget, value: Span) {
+    let all: Vec<FixTarget> = match target {
+        FixTarget::Budget(task) => each(in_step(system, task), FixTarget::Budget),
+        FixTarget::Deadline(task) => each(in_step(system, task), FixTarget::Deadline),
+        FixTarget::Period(task) => each(of_gang(system, task), FixTarget::Period),
+        _ => Vec::from([target]),
+    };
+    for target in all {
+        set_one(system, target, value);
+    }
+}
+
+fn each(tasks: Vec<TaskId>, target: fn(TaskId) -> FixTarget) -> Vec<FixTarget> {
+    tasks.into_iter().map(target).collect()
+}
+
+/// The tasks that have one period with this: its gang, or it alone.
+fn of_gang(system: &System, task: TaskId) -> Vec<TaskId> {
+    let mut gangs = system.gangs.iter();
+    let own = gangs.find(|gang| gang.members().any(|member| member == task));
+    own.map_or_else(|| Vec::from([task]), |gang| gang.members().collect())
+}
+
+fn set_one(system: &mut System, target: FixTarget, value: Span) {
     match field(system, target) {
         Some(Field::Span(span)) => *span = value,
         Some(Field::Work(work)) => *work = value.as_work(),
@@ -120,8 +144,23 @@ fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
     })
 }
 
+/// The gang of a task, and its superstep there.
+fn gang_of(system: &System, task: TaskId) -> Option<(&Gang, usize)> {
+    system.gangs.iter().find_map(|gang| {
+        let mut supersteps = gang.supersteps.iter();
+        let place = supersteps.position(|superstep| superstep.members.contains(&task))?;
+        Some((gang, place))
+    })
+}
+
 fn parameter(system: &System, target: FixTarget) -> String {
-    let key = |task: TaskId, key: &str| format!("task.{}.{key}", system.tasks[task.index()].name);
+    let key = |task: TaskId, key: &str| match gang_of(system, task) {
+        Some((gang, superstep)) if key != "period" => {
+            format!("gang.{}.{key}", gang.name_of(superstep))
+        }
+        Some((gang, _)) => format!("gang.{}.{key}", gang.name),
+        None => format!("task.{}.{key}", system.tasks[task.index()].name),
+    };
     match target {
         FixTarget::Budget(task) => match system.tasks[task.index()].class {
             Class::Reservation { .. } => key(task, "slice"),
@@ -220,7 +259,10 @@ impl Search<'_> {
     fn candidates(&self, own: Option<TaskId>) -> Vec<TaskId> {
         let here = |task: &Task| task.class.is_real_time() && self.component.contains(task.cpu);
         let tasks = tasks(self.system).filter(|(_, task)| here(task));
-        let mut tasks: Vec<TaskId> = tasks.map(|(id, _)| id).collect();
+        // One member of a gang stands for all.
+        let first = |id: &TaskId| in_step(self.system, *id).first() == Some(id);
+        let tasks = tasks.map(|(id, _)| id).filter(first);
+        let mut tasks: Vec<TaskId> = tasks.collect();
         let share = |task: &TaskId| share_ppm(&self.system.tasks[task.index()]);
         tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
         tasks.truncate(MAX_CANDIDATES);

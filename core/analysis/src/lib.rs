@@ -50,6 +50,7 @@ mod explain;
 mod fix;
 mod fixed_point;
 mod fixed_priority;
+mod gang;
 mod graph;
 mod handover;
 mod hyperperiod;
@@ -78,6 +79,7 @@ mod verdict;
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
 pub use busiest::busiest;
 pub use error::AnalysisError;
+pub use gang::without_needless_barriers;
 pub use graph::graph_schedule;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use punctual_dataflow::Fraction;
@@ -85,8 +87,8 @@ pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
 pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
 pub use verdict::{
-    ActorVerdict, BetweenSlots, ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, GraphFix,
-    GraphSchedule, GraphVerdict, Handover, How, JitterVerdict, Quick, QuickAnswer, Refusal,
-    SchedulerVerdict, Slack, SliceVerdict, Subject, TaskVerdict, Term, Test, Verdict, Witness,
-    WorstCircle,
+    ActorVerdict, BarrierVerdict, BetweenSlots, ChainVerdict, CpuVerdict, Exactness, Fix,
+    FixTarget, GangVerdict, GraphFix, GraphSchedule, GraphVerdict, Handover, How, JitterVerdict,
+    Quick, QuickAnswer, Refusal, SchedulerVerdict, SkewVerdict, Slack, SliceVerdict, Subject,
+    TaskVerdict, Term, Test, Verdict, Witness, WorstCircle,
 };

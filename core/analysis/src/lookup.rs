@@ -4,6 +4,9 @@
 //! 1. References of the system may point at nothing, and parents may form a circle: no walk is
 //!    longer than the list of schedulers.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use punctual_model::{
     Class, CpuId, Ns, PolicyKind, Scheduler, SchedulerId, ServerKind, Slot, Supply, System, Task,
     TaskId,
@@ -25,6 +28,15 @@ pub(crate) fn schedulers(
     system: &System,
 ) -> impl Iterator<Item = (SchedulerId, &Scheduler)> + Clone {
     (0_u16..).map(SchedulerId).zip(&system.schedulers)
+}
+
+/// The tasks that have one constraint with this: the members of its superstep, or it alone.
+/// O(members of all gangs).
+pub(crate) fn in_step(system: &System, task: TaskId) -> Vec<TaskId> {
+    let supersteps = system.gangs.iter().flat_map(|gang| &gang.supersteps);
+    let mut own = supersteps.filter(|superstep| superstep.members.contains(&task));
+    own.next()
+        .map_or_else(|| vec![task], |own| own.members.clone())
 }
 
 /// The node of a task.

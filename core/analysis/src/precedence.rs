@@ -14,6 +14,7 @@
 //!    least distance from the arrival of a job of a to that of a job of b that waits for it. R and
 //!    the jitters are the least solution of their equations (holistic analysis: Tindell and Clark
 //!    1994). This is sufficient only; where R(a) ≤ δ nothing waits, and nothing is lost.
+//!    From one CPU to another the clock error is added: a may arrive later by so much.
 //! 4. In one node a waiting job leaves its predecessor to run, so the longest busy window bounds
 //!    every response as well; the smaller bound counts.
 
@@ -38,6 +39,8 @@ pub(crate) struct Edge {
     pub(crate) distance: Span,
     /// Release jitter of `from`.
     pub(crate) jitter: Span,
+    /// The clock of `from` may be behind by so much.
+    pub(crate) clocks: Span,
 }
 
 impl Edge {
@@ -90,6 +93,10 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
         inside,
         distance,
         jitter: a.0.jitter,
+        clocks: match a.0.cpu == b.0.cpu {
+            true => Span::ZERO,
+            false => system.machine.clock_error,
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 //! # Assumptions
 //! 1. The tests are sustainable in execution times: a longer wcet never helps (Baruah and Burns
 //!    2006), so bisection finds the border.
+//! 2. The members of a gang have one wcet, which grows for all of them.
 //!
 //! Source: sensitivity analysis as in Punnekkat, Davis and Burns 1997.
 
@@ -10,6 +11,7 @@ use punctual_model::{System, TaskId};
 
 use crate::component::Component;
 use crate::error::Checked;
+use crate::lookup::in_step;
 use crate::precedence::Edge;
 use crate::trials::Trials;
 use crate::units::border;
@@ -42,8 +44,10 @@ pub(crate) fn of(
         let Some(grown) = Slack(tenths).grown(wcet) else {
             return Ok(false);
         };
-        if let Some(budget) = changed.tasks[task.index()].class.budget_mut() {
-            *budget = grown;
+        for member in in_step(system, task) {
+            if let Some(budget) = changed.tasks[member.index()].class.budget_mut() {
+                *budget = grown;
+            }
         }
         trials.admit(&changed, edges, component)
     });

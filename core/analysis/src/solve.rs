@@ -182,6 +182,7 @@ fn next_waiting(
         } else {
             before[edge.from.index()].and_then(|wait| wait.checked_add(edge.jitter))
         };
+        let until = until.and_then(|r| r.checked_add(edge.clocks));
         let longest = until.map(|r| r.saturating_sub(edge.distance));
         let slot = &mut next[edge.to.index()];
         *slot = match (*slot, longest) {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use punctual_dataflow::Fraction;
-use punctual_model::{CpuId, GraphId, Ns, SchedulerId, Span, TaskId, Work};
+use punctual_model::{Barrier, CpuId, GraphId, Ns, SchedulerId, Span, TaskId, Work};
 
 /// The answer of the analysis about a whole system.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,8 +25,65 @@ pub struct Verdict {
     pub jitters: Vec<JitterVerdict>,
     /// Every graph, in the order of the file.
     pub graphs: Vec<GraphVerdict>,
+    /// Every gang, in the order of the file.
+    pub gangs: Vec<GangVerdict>,
     /// Why it is refused; empty when admitted.
     pub refusals: Vec<Refusal>,
+}
+
+/// The answer of the analysis about one gang. Whether its members are admitted is in their rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GangVerdict {
+    /// Its place in [`punctual_model::System::gangs`].
+    pub gang: usize,
+    /// Its name in the file.
+    pub name: String,
+    /// How far apart the members start each superstep; one for a gang without barriers.
+    pub supersteps: Vec<SkewVerdict>,
+    /// Which of its barriers are needed.
+    pub barriers: Vec<BarrierVerdict>,
+}
+
+/// How far apart the members of one superstep start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SkewVerdict {
+    /// The gang's name, with that of the superstep.
+    pub name: String,
+    /// Its tasks.
+    pub members: Vec<TaskId>,
+    /// The greatest difference between the starts of two members at one arrival; `None`: nothing
+    /// bounds it.
+    pub bound: Option<Span<Ns>>,
+    /// The way to the bound.
+    pub test: Test,
+    /// The summands of the bound.
+    pub terms: Vec<Term>,
+    /// The terms in words, or why there is no bound.
+    pub explanation: String,
+    /// The assumptions of the bound.
+    pub assumptions: Vec<String>,
+}
+
+/// Whether a barrier between two supersteps is needed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BarrierVerdict {
+    /// Which.
+    pub barrier: Barrier,
+    /// The superstep that is waited for.
+    pub before: String,
+    /// The superstep that waits.
+    pub next: String,
+    /// Time alone keeps both apart.
+    pub left_out: bool,
+    /// When the last member has ended the one before, counted from the gang's arrival; `None`:
+    /// nothing bounds it.
+    pub worst_end: Option<Span<Ns>>,
+    /// When the next begins, counted likewise.
+    pub begins: Option<Span<Ns>>,
+    /// The most by which clocks differ, as counted.
+    pub clock_error: Span<Ns>,
+    /// Why it is left out or kept.
+    pub reason: String,
 }
 
 /// The answer of the analysis about one task.

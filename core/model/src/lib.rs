@@ -24,9 +24,11 @@
 extern crate alloc;
 
 mod arrival;
+mod barriers;
 mod change;
 mod constraint;
 mod copies;
+mod gang;
 mod graph;
 mod id;
 mod instants;
@@ -45,6 +47,7 @@ mod validate;
 pub use arrival::{ArrivalTimes, Arrivals};
 pub use change::{Change, Mistake, Step, Subject, Terms};
 pub use constraint::Constraint;
+pub use gang::{Barrier, Gang, Superstep};
 pub use graph::{Actor, Copies, Fifo, Graph, Order, OrderRule, Place, Preempted, Tile, When};
 pub use id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use lowered::GraphThread;

@@ -44,6 +44,8 @@ pub struct Machine {
     pub preemption: Work<Ns>,
     /// Caches to fill again after a preemption; each job pays one.
     pub cache_delay: Work<Ns>,
+    /// The clocks of any two CPUs never differ by more.
+    pub clock_error: Span<Ns>,
     /// Time that the machine takes from everybody, unasked (SMIs, hypervisor, host interrupts).
     pub missing_time: Option<Reserve>,
     /// Upper limits on what is admitted.
@@ -66,6 +68,7 @@ impl Machine {
         sum.budget_timer = sum.budget_timer.saturating_add(other.budget_timer);
         sum.preemption = sum.preemption.saturating_add(other.preemption);
         sum.cache_delay = sum.cache_delay.saturating_add(other.cache_delay);
+        sum.clock_error = sum.clock_error.saturating_add(other.clock_error);
         sum.missing_time = sum.missing_time.or_else(|| other.missing_time.clone());
         sum.limits.utilization = sum.limits.utilization.min(other.limits.utilization);
         let capped = other.reserves.iter().cloned().map(|mut reserve| {

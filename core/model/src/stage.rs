@@ -148,8 +148,10 @@ impl<'a> Stage<'a> {
             }
         }
         let requirements = declared.requirements.iter();
+        let gangs = declared.gangs.iter();
         System {
             graphs,
+            gangs: gangs.filter_map(|gang| gang.renumbered(number)).collect(),
             cpus: self.cpus.clone(),
             schedulers,
             tasks,

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::change::Change;
+use crate::gang::Gang;
 use crate::graph::Graph;
 use crate::id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
@@ -37,6 +38,8 @@ pub struct System {
     pub changes: Vec<Change>,
     /// The streaming applications, in the order of the file.
     pub graphs: Vec<Graph>,
+    /// The gangs, in the order of the file.
+    pub gangs: Vec<Gang>,
 }
 
 impl System {
@@ -193,6 +196,10 @@ pub enum Fault {
     Fifo(GraphId, usize, &'static str),
     /// A static order of a graph, by its place among them.
     Order(GraphId, usize),
+    /// A parameter of a gang, by its place among them and its key in the file.
+    Gang(usize, &'static str),
+    /// A superstep of a gang, by its place in it.
+    Superstep(usize, usize),
 }
 
 impl fmt::Display for ModelError {

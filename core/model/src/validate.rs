@@ -6,6 +6,7 @@
 
 mod change;
 mod delegate;
+mod gang;
 mod graph;
 mod nesting;
 mod precedence;
@@ -47,6 +48,10 @@ impl System {
     pub const MAX_CHANGES: usize = 1_000;
     /// Most graphs of one system.
     pub const MAX_GRAPHS: usize = 1_000;
+    /// Most gangs of one system.
+    pub const MAX_GANGS: usize = 1_000;
+    /// Most supersteps of one gang.
+    pub const MAX_SUPERSTEPS: usize = 64;
 
     /// Checks that the system means something. Names are unique and printable, references point at
     /// something, no period is zero, and no budget exceeds its deadline. Every scheduler leads to
@@ -73,6 +78,7 @@ impl System {
         self.check_machine(&mut errors);
         requirement::check_all(self, &mut errors);
         graph::check_all(self, &mut errors);
+        gang::check_all(self, &mut errors);
         if self.run.duration.is_some_and(|duration| duration.is_zero()) {
             errors.add(
                 Fault::Run("for"),
@@ -98,6 +104,7 @@ impl System {
             ("tasks", self.tasks.len(), System::MAX_TASKS),
             ("changes", self.changes.len(), System::MAX_CHANGES),
             ("graphs", self.graphs.len(), System::MAX_GRAPHS),
+            ("gangs", self.gangs.len(), System::MAX_GANGS),
         ];
         for (what, count, most) in counts {
             if count > most {

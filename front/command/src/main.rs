@@ -16,6 +16,7 @@ mod export;
 mod faults;
 mod flags;
 mod for_c;
+mod gangs;
 mod graphs;
 mod graphs_page;
 mod hyperperiod_text;

@@ -3,9 +3,10 @@
 use punctual_analysis::{
     ChainVerdict, CpuVerdict, Fix, Refusal, SchedulerVerdict, TaskVerdict, Verdict, Witness,
 };
-use punctual_model::{CpuId, Span, System, TaskId, readable};
+use punctual_model::{Span, System, readable};
 
-use crate::graphs;
+use crate::words::{cpu_name, task_name};
+use crate::{gangs, graphs};
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
 use punctual_terminal::output::JSON_FORMAT;
@@ -28,6 +29,7 @@ pub(crate) fn json(system: &System, verdict: &Verdict) -> Json {
         }),
     }
     .with("graphs", graphs::json(verdict))
+    .with("gangs", gangs::json(system, verdict))
 }
 
 fn of_task(system: &System, task: &TaskVerdict) -> Json {
@@ -141,17 +143,6 @@ fn of_chain(system: &System, chain: &ChainVerdict) -> Json {
         explanation: &chain.explanation,
         assumptions: &chain.assumptions,
     }
-}
-
-pub(crate) fn task_name(system: &System, task: TaskId) -> String {
-    let task = system.tasks.get(task.index());
-    task.map_or(String::new(), |task| task.name.clone())
-}
-
-/// The name of a CPU in the file.
-pub(crate) fn cpu_name(system: &System, cpu: CpuId) -> String {
-    let cpu = system.cpus.get(cpu.index());
-    cpu.map_or(String::new(), |cpu| cpu.name.clone())
 }
 
 /// Where a task stands, as the file writes it.

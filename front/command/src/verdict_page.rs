@@ -8,8 +8,9 @@ use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
 use crate::changes::{Judged, words};
 use crate::graphs_page;
-use crate::verdict_json::{cpu_name, home};
+use crate::verdict_json::home;
 use crate::verdict_text::{self, percent};
+use crate::words::cpu_name;
 use crate::words::span;
 
 /// Most tasks, and most lines of anything else.

@@ -9,9 +9,9 @@ use punctual_analysis::{
 };
 use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
-use crate::graphs;
-use crate::verdict_json::{self, cpu_name, home, task_name};
-use crate::words::{count, span};
+use crate::verdict_json::{self, home};
+use crate::words::{count, cpu_name, span, task_name};
+use crate::{gangs, graphs};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::output::{self, styled};
 use punctual_terminal::table::Table;
@@ -128,6 +128,7 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             grounds(&verdict.tasks)
         );
     }
+    text += &gangs::text(system, verdict, coloured);
     text += &graphs::text(verdict, coloured);
     text.truncate(text.trim_end().len());
     text

@@ -3,6 +3,7 @@
 mod change;
 mod course;
 mod delegate;
+mod gang;
 mod graph;
 mod machine;
 mod parent;
@@ -26,6 +27,7 @@ use crate::report::{Report, quote};
 use change::{Parts, lower_changes};
 use course::{Course, comes_later};
 use delegate::lower_delegations;
+use gang::{add_members, keep_barriers, lower_gangs};
 use graph::{lower_graph_requirements, lower_graphs};
 pub(crate) use machine::lower_machine;
 use parent::Parents;
@@ -67,7 +69,9 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         ..Places::default()
     };
     let cpus = lower_cpus(file.take_named("cpu"), &mut places, report);
-    let (nodes, work) = (file.take_named("scheduler"), file.take_named("task"));
+    let (nodes, mut work) = (file.take_named("scheduler"), file.take_named("task"));
+    let gang_sections = file.take_named("gang");
+    add_members(&gang_sections, &mut work, report);
     places.resources = file.take_named("resource");
     let names = Names::new(&cpus, &nodes, &places.resources, &work);
     let parents = Parents::new(&nodes, &places.cpus, &names, report);
@@ -97,6 +101,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         &mut places,
         report,
     );
+    let gangs = lower_gangs(gang_sections, &names, &mut places, report);
     lower_graph_requirements(&required, &mut graphs, &mut places, report);
     let course = Course::new((&cpus, &tasks), homes, &schedulers, (&places, &later));
     let (changes, slices) = follow(
@@ -111,7 +116,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         duration: places.run.span("for"),
         seed: places.run.integer("seed"),
     };
-    let system = System {
+    let mut system = System {
         cpus,
         schedulers,
         resources,
@@ -122,7 +127,9 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         run,
         changes,
         graphs,
+        gangs,
     };
+    keep_barriers(&mut system, &places);
     (system, places)
 }
 

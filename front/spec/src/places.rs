@@ -21,6 +21,15 @@ pub(crate) struct Places {
     pub(crate) run: Record,
     pub(crate) changes: Vec<ChangePlaces>,
     pub(crate) graphs: Vec<GraphPlaces>,
+    pub(crate) gangs: Vec<GangPlaces>,
+}
+
+/// The places of one gang.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GangPlaces {
+    pub(crate) section: Named,
+    /// Whether a mistake in it, or in one of its members, has been reported.
+    pub(crate) broken: bool,
 }
 
 /// The places of one graph.
@@ -114,6 +123,18 @@ impl Places {
             }
             Fault::Actor(id, actor, key) => part(id, "actors", actor.index(), key),
             Fault::Fifo(id, fifo, key) => part(id, "fifos", *fifo, key),
+            Fault::Gang(gang, key) => {
+                let section = self.gangs.get(*gang).map(|places| &places.section);
+                let key = match section.and_then(|section| section.record.get(key)) {
+                    None if *key == "members" => "on",
+                    _ => key,
+                };
+                named(section, key)
+            }
+            Fault::Superstep(gang, index) => {
+                let section = self.gangs.get(*gang).map(|places| &places.section);
+                element(section, "supersteps", *index)
+            }
             Fault::Order(id, order) => part(id, "orders", *order, "firings"),
             Fault::ChangeStep(index, step) => {
                 let places = self.changes.get(*index);
@@ -140,7 +161,10 @@ impl Places {
             }
             Fault::Scheduler(id, _) => scheduler(id).is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
-            Fault::Graph(_, "name") => false,
+            Fault::Graph(_, "name") | Fault::Gang(_, "name") => false,
+            Fault::Gang(gang, _) | Fault::Superstep(gang, _) => {
+                self.gangs.get(*gang).is_some_and(|places| places.broken)
+            }
             Fault::Graph(id, _)
             | Fault::Actor(id, ..)
             | Fault::Fifo(id, ..)

@@ -50,6 +50,24 @@ impl Record {
         self.entries.push((key, node));
     }
 
+    /// The same without some keys.
+    pub(crate) fn without(&self, keys: &[&str]) -> Record {
+        let mut record = self.clone();
+        record.entries.retain(|(name, _)| !keys.contains(name));
+        record
+    }
+
+    /// A value in place of the one that is there, if any.
+    pub(crate) fn set(&mut self, key: &'static str, node: Node) {
+        self.entries.retain(|(name, _)| *name != key);
+        self.push(key, node);
+    }
+
+    /// All values, in any order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.entries.iter().map(|(_, node)| node)
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries
             .iter()

@@ -35,6 +35,8 @@ pub(crate) struct Report<'a> {
     pub(crate) source: &'a Source,
     found: Vec<(usize, Diagnostic)>,
     omitted: usize,
+    /// Parts of the file that stand for many parts of the system.
+    folded: Vec<Range<usize>>,
 }
 
 impl<'a> Report<'a> {
@@ -43,7 +45,13 @@ impl<'a> Report<'a> {
             source,
             found: Vec::new(),
             omitted: 0,
+            folded: Vec::new(),
         }
+    }
+
+    /// From now on the mistakes inside `range` that have one place and one remedy are one.
+    pub(crate) fn fold(&mut self, range: &Range<usize>) {
+        self.folded.push(range.clone());
     }
 
     /// Notes a mistake at `range`. The help is made only if it is going to be shown, since it may
@@ -54,15 +62,27 @@ impl<'a> Report<'a> {
         message: impl Into<String>,
         help: impl FnOnce() -> String,
     ) {
+        let help = match self.folded.iter().any(|all| all.contains(&range.start)) {
+            false => Err(help),
+            true => {
+                let help = help();
+                let mut others = self.found.iter();
+                if others.any(|(start, other)| *start == range.start && other.help == help) {
+                    return;
+                }
+                Ok(help)
+            }
+        };
         if self.found.len() + 1 >= MAX_DIAGNOSTICS {
             self.omitted += 1;
             if self.omitted > 1 {
                 return;
             }
         }
+        let help = help.unwrap_or_else(|help| help());
         self.found.push((
             range.start,
-            self.source.diagnostic(range, message.into(), help()),
+            self.source.diagnostic(range, message.into(), help),
         ));
     }
 

@@ -1,6 +1,7 @@
 //! The one table of sections and keys: the reader obeys it and the schema is made from it.
 
 mod change;
+mod gang;
 mod graph;
 mod machine;
 mod policy;
@@ -12,6 +13,7 @@ mod task;
 use crate::shape::Shape::{CpuName, Duration, Integer, List};
 use crate::shape::{Keys, Shape, keys, text};
 use change::CHANGE;
+use gang::GANG;
 use graph::GRAPH;
 use machine::MACHINE;
 use policy::CPU;
@@ -69,6 +71,8 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "machine": MACHINE;
     /// One task. The order of the tasks in the file is the last tie-break between jobs.
     "task": TASK, named;
+    /// Tasks on several CPUs that are admitted together and arrive at one instant: all or none.
+    "gang": GANG, named;
     /// A streaming application: actors that fire when their tokens are there, and FIFOs between.
     "graph": GRAPH, named;
     /// Requirements beyond the deadlines.

@@ -5,6 +5,7 @@
 //! list of tables headers of its own, away from the key that a reader of the file looks for.
 
 mod change;
+mod gang;
 mod graph;
 mod task;
 mod value;
@@ -16,6 +17,7 @@ use punctual_model::{
 
 use crate::platform::Platform;
 use change::{brings_priorities, write_change};
+use gang::write_gang;
 use graph::write_graph;
 use task::write_task;
 use value::{Out, Table, Toml};
@@ -50,6 +52,9 @@ pub fn write(system: &System) -> String {
     }
     for task in &system.tasks {
         write_task(system, task, &mut out);
+    }
+    for gang in &system.gangs {
+        write_gang(system, gang, &mut out);
     }
     for graph in &system.graphs {
         write_graph(system, graph, &mut out);
@@ -209,6 +214,7 @@ fn write_terms(machine: &Machine, out: &mut Out) {
     out.unless(Work::ZERO, "budget-timer", machine.budget_timer);
     out.unless(Work::ZERO, "preemption", machine.preemption);
     out.unless(Work::ZERO, "cache-delay", machine.cache_delay);
+    out.unless(Span::ZERO, "clock-error", machine.clock_error);
     let missing = machine.missing_time.as_ref();
     out.given(
         "missing-time",

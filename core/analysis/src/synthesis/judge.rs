@@ -88,6 +88,9 @@ pub(crate) fn only(system: &System, present: &[bool]) -> System {
             ..task.clone()
         })
         .collect();
+    let to = |task: &TaskId| moved.get(task.index()).copied().flatten();
+    let gangs = system.gangs.iter();
+    partial.gangs = gangs.filter_map(|gang| gang.renumbered(to)).collect();
     let requirements = system.requirements.iter();
     partial.requirements = requirements.filter_map(|r| rename(r, &moved)).collect();
     partial

@@ -234,6 +234,8 @@ impl Lives {
             requirements: self.requirements.clone(),
             // Nothing else executes on their tiles: they are judged in the system to come.
             graphs: Vec::new(),
+            // Its tasks have other numbers, and members of gangs do not change.
+            gangs: Vec::new(),
             free_phases: true,
             ..after.clone()
         })

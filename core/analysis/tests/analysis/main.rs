@@ -6,6 +6,7 @@ mod bounds;
 mod chains;
 mod fast_answer;
 mod forest;
+mod gangs;
 mod golden;
 mod graph_limits;
 mod graph_runs;

@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod doctor;
 mod findings;
+mod gangs;
 mod graphs;
 mod help;
 mod replay;

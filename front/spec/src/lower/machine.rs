@@ -25,6 +25,7 @@ pub(crate) fn lower_machine(places: &mut Places) -> Machine {
         budget_timer: work("budget-timer"),
         preemption: work("preemption"),
         cache_delay: work("cache-delay"),
+        clock_error: record.span("clock-error").unwrap_or_default(),
         missing_time: record
             .record("missing-time")
             .filter(|missing| !missing.broken)

@@ -14,6 +14,8 @@ pub(super) static MACHINE: Keys = keys! {
     "preemption": Duration, "4us";
     /// Caches to fill again after a preemption; each job pays one.
     "cache-delay": Duration, "10us";
+    /// The clocks of any two CPUs never differ by more.
+    "clock-error": Duration, "1us";
     /// Time that the machine takes from everybody, unasked.
     "missing-time": Table(&MISSING_TIME), { budget = "50us", period = "10ms" };
     /// Upper limits on what is admitted on each CPU.

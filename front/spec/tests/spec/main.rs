@@ -1,6 +1,7 @@
 //! System files: read, refused with their place and remedy, written.
 
 mod fuzz;
+mod gangs;
 mod graphs;
 mod guide;
 mod load;
