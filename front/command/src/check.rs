@@ -27,7 +27,7 @@ use punctual_terminal::platform::Given;
     punctual check plant.toml --missing-time 500us/10ms   # would it hold on a machine like this?"
 )]
 pub(crate) struct Args {
-    /// The system file
+    /// The system file; `-` is standard input
     file: PathBuf,
     /// Print the verdict as JSON
     #[arg(long)]

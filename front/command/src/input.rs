@@ -4,14 +4,22 @@ use std::path::Path;
 
 use punctual_analysis::{AnalysisError, Verdict};
 use punctual_model::{Reserve, System};
-use punctual_spec::Description;
+use punctual_spec::{Description, MAX_FILE_BYTES};
 
 use punctual_terminal::ending::Failure;
+use punctual_terminal::input::standard_input;
 pub(crate) use punctual_terminal::input::{duration, refuse_overwriting, text};
 
-/// Reads a system file.
+/// Reads a system file; `-` is standard input.
 pub(crate) fn load(path: &Path) -> Result<Description, Failure> {
-    punctual_spec::load(path).map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))
+    let Some(bytes) = standard_input(path) else {
+        let read = punctual_spec::load(path);
+        return read.map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()));
+    };
+    if bytes?.len() as u64 > MAX_FILE_BYTES {
+        return Err(Failure::input("standard input is larger than 64 MiB"));
+    }
+    punctual_spec::parse(&text(path)?, "standard input").map_err(Failure::diagnostics)
 }
 
 /// Asks the analysis.

@@ -1,18 +1,23 @@
 //! Recorded runs, read back.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use punctual_trace::{Log, text};
 
 use punctual_terminal::ending::Failure;
+use punctual_terminal::input::standard_input;
 use punctual_terminal::output;
 
 /// Reads a log; `None`: the file is something else, or cannot be opened. A remark says when the
 /// log ends before its run did.
 pub(crate) fn try_load(path: &Path) -> Result<Option<Log>, Failure> {
-    let Some(mut source) = File::open(path).ok().and_then(open) else {
+    let source: Option<Box<dyn Read>> = match standard_input(path) {
+        Some(bytes) => Some(Box::new(bytes?)),
+        None => File::open(path).ok().map(|file| Box::new(file) as _),
+    };
+    let Some(mut source) = source.and_then(open) else {
         return Ok(None);
     };
     let log = text::read(&mut source).map_err(|error| {
@@ -35,14 +40,16 @@ pub(crate) fn load(path: &Path) -> Result<Log, Failure> {
     }
     let place = path.display();
     Err(match File::open(path) {
-        Err(error) => Failure::input(format!("cannot read {place}: {error}")),
-        Ok(_) => Failure::input(format!("{place} is not a log"))
+        Err(error) if path.as_os_str() != "-" => {
+            Failure::input(format!("cannot read {place}: {error}"))
+        }
+        _ => Failure::input(format!("{place} is not a log"))
             .with_help("`punctual run FILE --record LOG` makes one, and so does `sim`"),
     })
 }
 
 /// The file from its beginning, when it is a log.
-fn open(file: File) -> Option<impl BufRead> {
+fn open(file: Box<dyn Read>) -> Option<impl BufRead> {
     let mut source = BufReader::with_capacity(1 << 16, file);
     let is_log = source
         .fill_buf()

@@ -37,7 +37,7 @@ const CONTEXT: usize = 8;
     punctual replay flight.log --policy 0=round-robin:1ms --record turns.log"
 )]
 pub(crate) struct Args {
-    /// A log (of `run --record` or `sim --record`)
+    /// A log (of `run --record` or `sim --record`); `-` is standard input
     log: PathBuf,
     /// Let this policy decide instead: fifo, round-robin, round-robin:1ms, fixed-priority,
     /// non-preemptive, edf; on every CPU, or NAME=POLICY for one CPU or scheduler; may be given

@@ -27,7 +27,7 @@ use punctual_terminal::output::PromisedFile;
     punctual report examples/waters2019.toml --out verdict.html"
 )]
 pub(crate) struct Args {
-    /// A log (of `run --record`) or a system file
+    /// A log (of `run --record`) or a system file; `-` is standard input
     file: PathBuf,
     /// Write the page to this file, and the report as text to standard output
     #[arg(long, value_name = "OUT.html", visible_alias = "report")]

@@ -37,7 +37,7 @@ use punctual_terminal::{origin, output};
     punctual run plant.toml --missing-time 500us/10ms   # count on what this machine takes"
 )]
 pub(crate) struct Args {
-    /// The system file
+    /// The system file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,

@@ -27,7 +27,7 @@ use punctual_terminal::{origin, output};
     punctual sim plant.toml --for 1s --fault overrun=control:1.5 --trace plant.pftrace"
 )]
 pub(crate) struct Args {
-    /// The system file
+    /// The system file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,

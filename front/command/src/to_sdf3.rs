@@ -18,7 +18,7 @@ use punctual_terminal::output;
     punctual export plant.toml --graph decoder"
 )]
 pub(crate) struct Args {
-    /// The system file
+    /// The system file; `-` is standard input
     file: PathBuf,
     /// Which graph, where the file has several
     #[arg(long, value_name = "NAME")]

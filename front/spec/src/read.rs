@@ -198,11 +198,25 @@ fn read_node(
         };
         let message = format!("`{}` is {found}, not {}", key.name, shape.expectation());
         report.add(&range, message, || {
-            format!("write `{} = {}`", key.name, key.example)
+            match whole_part(value.get_ref(), shape) {
+                Some(least) => format!("write {least} or {}", least + 1),
+                None => format!("write `{} = {}`", key.name, key.example),
+            }
         });
         Value::Bad
     });
     Node { range, value }
+}
+
+/// The whole number below a number with a point, where a whole one is needed and both are in range.
+fn whole_part(value: &DeValue<'_>, shape: &Shape) -> Option<u64> {
+    let (DeValue::Float(number), Shape::Integer { least, most }) = (value, shape) else {
+        return None;
+    };
+    let (whole, rest) = number.as_str().split_once('.')?;
+    let whole: u64 = whole.parse().ok()?;
+    let is_plain = rest.bytes().all(|byte| byte.is_ascii_digit());
+    (is_plain && (*least..*most).contains(&whole)).then_some(whole)
 }
 
 /// A table in exactly one of several forms.

@@ -102,6 +102,11 @@ fn report_notation(source: &Source, error: &Error, range: &Range<usize>, report:
         if error.message().contains("recurs") {
             return "values are nested too deeply: no key needs more than three levels".into();
         }
+        if source.text.trim_start().starts_with('{') {
+            return "this is JSON, and system files are TOML: `key = value` lines under `[section]` \
+                    headers"
+                .into();
+        }
         match unquoted_value(source, range) {
             Some(value) => format!("write the value in quotes: \"{value}\""),
             None if text.trim().is_empty() => "complete the line".into(),

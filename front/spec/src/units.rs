@@ -60,20 +60,39 @@ pub(crate) fn duration(text: &str) -> Result<u64, Unusable> {
             "this is finer than a nanosecond",
             "durations are whole nanoseconds: round it",
         ),
-        Err(Inexact::Larger) => unusable(
-            "this does not fit into 64 bits of nanoseconds",
-            "the longest duration is 18446744073.709551615s, 584 years",
-        ),
+        Err(Inexact::Larger) => too_long(),
     }
 }
 
-/// A duration in the notation of system files, for command lines: "2.5ms". O(length).
+fn too_long<T>() -> Result<T, Unusable> {
+    unusable(
+        "this does not fit into 64 bits of nanoseconds",
+        "the longest duration is 18446744073.709551615s, 584 years",
+    )
+}
+
+/// A duration in the notation of system files, for command lines: "2.5ms". There also "5min" and
+/// "1h". O(length).
 ///
 /// # Errors
 ///
 /// The mistake and how to mend it, in one line, when the text is none.
 pub fn parse_duration(text: &str) -> Result<Span<Ns>, String> {
-    match duration(text) {
+    // People time a run in minutes: files do not.
+    let long = [("min", 60), ("h", 3_600)].into_iter();
+    let mut long = long.filter_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let ns = match long.find(|(number, _)| is_number(number)) {
+        Some((number, seconds)) => duration(&format!("{number}s")).and_then(|ns| {
+            let ns = ns.checked_mul(seconds);
+            ns.map_or_else(too_long, Ok)
+        }),
+        None if is_number(text) => unusable(
+            "a duration needs a unit",
+            format!("write \"{text}s\", or another of the units ns, us, ms, min, h"),
+        ),
+        None => duration(text),
+    };
+    match ns {
         Ok(ns) => Ok(Span::from_ns(ns)),
         Err(Unusable { message, help }) => Err(format!("{message}: {help}")),
     }
@@ -81,6 +100,12 @@ pub fn parse_duration(text: &str) -> Result<Span<Ns>, String> {
 
 /// The mending for a number that has no unit, whether it is written in quotes or not.
 pub(crate) fn missing_unit<T>(number: &str) -> Result<T, Unusable> {
+    if !is_number(number) {
+        return unusable(
+            "this is not a duration",
+            "write a number and a unit, such as \"10ms\" or \"2.5us\"",
+        );
+    }
     let shown = if number.len() <= 20 { number } else { "10" };
     unusable(
         "a duration needs a unit",
@@ -193,6 +218,18 @@ mod tests {
         ] {
             assert_eq!(duration(text), Ok(ns), "{text}");
         }
+    }
+
+    #[test]
+    fn a_command_line_knows_minutes_and_hours_and_a_file_does_not() {
+        let ns = |text| parse_duration(text).map(Span::as_ns);
+        assert_eq!(ns("1.5h"), Ok(5_400_000_000_000));
+        assert_eq!(ns("5min"), Ok(300_000_000_000));
+        assert_eq!(ns("2.5ms"), Ok(2_500_000));
+        assert!(ns("10").is_err_and(|why| why.contains("write \"10s\"")));
+        assert!(ns("min").is_err_and(|why| why.contains("not a duration")));
+        assert!(ns("5200000h").is_err_and(|why| why.contains("584 years")));
+        assert!(duration("5min").is_err());
     }
 
     #[test]

@@ -1,19 +1,52 @@
 //! Values of the command line that several commands take.
 
-use std::io::Error;
+use std::io::{Error, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use punctual_model::{Ns, Span};
 
 use crate::ending::Failure;
 
-/// The text of a file or a pipe. A device is refused: some of them never end.
+/// The most that is read from standard input, in bytes.
+const MOST: u64 = 1 << 30;
+
+/// What stands on standard input to its end, if this path is `-`. It is read once: a command may
+/// look at it as often as at a file.
+pub fn standard_input(path: &Path) -> Option<Result<&'static [u8], Failure>> {
+    static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    if path.as_os_str() != "-" {
+        return None;
+    }
+    let read = || {
+        let mut bytes = Vec::new();
+        let length = std::io::stdin()
+            .lock()
+            .take(MOST + 1)
+            .read_to_end(&mut bytes);
+        match length {
+            Ok(length) if length as u64 <= MOST => Ok(bytes),
+            Ok(_) => Err("it is larger than 1 GiB".into()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    Some(match BYTES.get_or_init(read) {
+        Ok(bytes) => Ok(bytes),
+        Err(why) => Err(Failure::input(format!("cannot read standard input: {why}"))),
+    })
+}
+
+/// The text of a file or a pipe; `-` is standard input. A device is refused: some of them never
+/// end.
 pub fn text(path: &Path) -> Result<String, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::input(format!("cannot read {}: {why}", path.display()))
     };
     let io = |error: Error| cannot(&error);
+    if let Some(bytes) = standard_input(path) {
+        return String::from_utf8(bytes?.to_vec()).map_err(|error| cannot(&error));
+    }
     let kind = std::fs::metadata(path).map_err(io)?.file_type();
     if kind.is_char_device() || kind.is_block_device() {
         return Err(cannot(&"it is a device"));

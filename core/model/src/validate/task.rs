@@ -71,7 +71,8 @@ impl Checker<'_> {
                 relative_deadline,
             } => {
                 self.check_separation("period", period);
-                self.check_budget("wcet", wcet, "deadline", relative_deadline);
+                let is_told = period.is_zero();
+                self.check_budget(("wcet", wcet), ("deadline", relative_deadline), is_told);
             }
             Class::Sporadic {
                 min_separation,
@@ -79,16 +80,17 @@ impl Checker<'_> {
                 relative_deadline,
             } => {
                 self.check_separation("min-separation", min_separation);
-                self.check_budget("wcet", wcet, "deadline", relative_deadline);
+                let is_told = min_separation.is_zero();
+                self.check_budget(("wcet", wcet), ("deadline", relative_deadline), is_told);
             }
             Class::Reservation { period, slice } => {
-                self.check_budget("slice", slice, "period", period);
+                self.check_budget(("slice", slice), ("period", period), false);
             }
             Class::Once {
                 size,
                 relative_deadline,
             } => {
-                self.check_budget("size", size, "deadline", relative_deadline);
+                self.check_budget(("size", size), ("deadline", relative_deadline), false);
             }
             Class::Aperiodic => {}
         }
@@ -104,13 +106,13 @@ impl Checker<'_> {
         }
     }
 
-    /// A budget above zero and at most the window in which it is promised.
+    /// A budget above zero and at most the window in which it is promised. A deadline that is not
+    /// written is the period: of one that is zero, that `is_told` already.
     fn check_budget(
         &mut self,
-        key: &'static str,
-        budget: Work<Ns>,
-        window_key: &'static str,
-        window: Span<Ns>,
+        (key, budget): (&'static str, Work<Ns>),
+        (window_key, window): (&'static str, Span<Ns>),
+        is_told: bool,
     ) {
         if budget.is_zero() {
             self.add(
@@ -118,6 +120,9 @@ impl Checker<'_> {
                 format!("a {key} of 0s"),
                 "every job needs some processor time",
             );
+        }
+        if window.is_zero() && is_told {
+            return;
         }
         if window.is_zero() {
             self.add(

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stderr, stdout};
 use serde_json::json;
 
 const OVERLOAD: &str = r#"
@@ -279,6 +279,51 @@ fn a_full_disk_is_a_failure_of_the_run_and_a_reader_that_left_is_none() {
         assert_eq!(code(&gone), 0);
         assert_eq!(String::from_utf8_lossy(&gone.stderr), "");
     }
+}
+
+/// Of a pipe, and more than once where a command looks whether it is a log.
+#[test]
+fn a_dash_is_standard_input() {
+    let folder = Folder::new("dash");
+    let log = folder.path("run.log");
+    let text = std::fs::read(example("two-tasks.toml")).expect("the example");
+    assert_eq!(
+        code(&output(&[
+            "sim",
+            &example("two-tasks.toml"),
+            "--record",
+            &log
+        ])),
+        0
+    );
+    let recorded = std::fs::read(&log).expect("the log");
+    let with = |bytes: &[u8], arguments: &[&str]| {
+        let mut command = punctual(arguments);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("starts");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        std::io::Write::write_all(&mut pipe, bytes).expect("written");
+        drop(pipe);
+        child.wait_with_output().expect("ends")
+    };
+    for (bytes, arguments) in [
+        (&text, &["check", "-"][..]),
+        (&text, &["sim", "-", "-q"]),
+        (&text, &["report", "-"]),
+        (&recorded, &["report", "-"]),
+        (&recorded, &["replay", "-"]),
+        (&recorded, &["diff", &log, "-"]),
+    ] {
+        let done = with(bytes, arguments);
+        assert_eq!(code(&done), 0, "{arguments:?}: {}", stderr(&done));
+    }
+    let wrong = with(b"[system]\ncpus = []\n", &["check", "-"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(
+        stderr(&wrong).contains("--> standard input:2:"),
+        "{}",
+        stderr(&wrong)
+    );
 }
 
 #[test]

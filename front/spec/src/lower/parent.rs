@@ -201,6 +201,10 @@ pub(super) fn find_parent(
 
 /// Reports that nothing has the name `on`.
 fn dangling(node: &Node, on: &str, names: &Names, report: &mut Report<'_>) {
+    // A file without CPUs has been told so: that there is none of this name follows.
+    if on.starts_with("cpu.") && names.cpus.is_empty() && !report.is_empty() {
+        return;
+    }
     let message = match (on.strip_prefix("cpu."), on.strip_prefix("scheduler.")) {
         (Some(name), _) => format!("there is no CPU {}", quote(name)),
         (None, Some(name)) => format!("there is no scheduler {}", quote(name)),

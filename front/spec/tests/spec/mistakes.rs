@@ -596,3 +596,15 @@ fn change_of_a_policy() {
         check(&format!("change-of-a-policy-{kind}"));
     }
 }
+
+#[test]
+fn mistakes_from_which_no_second_one_follows() {
+    for name in [
+        "numbers-that-are-none",
+        "task-without-a-system",
+        "period-of-zero",
+        "json",
+    ] {
+        check(name);
+    }
+}
