@@ -25,7 +25,7 @@ pub(crate) struct Args {
 /// What has a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Subject {
-    /// The system file; `-` is standard input
+    /// The system file
     File,
     /// The verdict of `check`, also of a `run` that is refused
     Check,
