@@ -552,21 +552,6 @@ fn changes_at_one_instant() {
 }
 
 #[test]
-fn change_of_what_arrives_once() {
-    check("change-of-what-arrives-once");
-}
-
-#[test]
-fn change_of_what_is_tied() {
-    check("change-of-what-is-tied");
-}
-
-#[test]
-fn change_that_starts_what_is_there() {
-    check("change-that-starts-what-is-there");
-}
-
-#[test]
 fn slices_that_cannot_be() {
     check("slices-that-cannot-be");
     check("slices-that-do-not-fit");
@@ -584,6 +569,9 @@ fn slices_that_change() {
 fn changes_that_cannot_be() {
     for name in [
         "change-into-what-means-nothing",
+        "change-of-what-arrives-once",
+        "change-of-what-is-tied",
+        "change-that-starts-what-is-there",
         "change-that-leaves-a-task-behind",
         "change-of-a-policy-by-priority",
         "change-of-a-policy-that-stays",
