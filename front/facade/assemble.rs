@@ -142,6 +142,11 @@ pub(crate) fn set_promises(log: &mut Log, file: &Verdict, machine: Option<&Verdi
             exactness: graph.exactness.name().to_string(),
         });
     }
+    let skews = machine.unwrap_or(file).gangs.iter();
+    let skews = skews.flat_map(|gang| &gang.supersteps);
+    for (info, skew) in log.gangs.iter_mut().zip(skews) {
+        info.bound = skew.bound;
+    }
     let ppm = |verdict: &Verdict, cpu: usize| Some(verdict.cpus.get(cpu)?.utilization_ppm);
     for (index, cpu) in log.cpus.iter_mut().enumerate() {
         cpu.utilization_ppm = ppm(file, index);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use punctual_analysis::{Transition, without_needless_barriers};
 use punctual_kern::Plan;
-use punctual_model::{Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource};
+use punctual_model::{
+    Clock, CpuId, Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource,
+};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{
     Completion, CpuInput, Faults, Guests, Moves, Observer, TileFault, graph_bodies,
@@ -116,9 +118,13 @@ fn run_virtually(
     let (plans, changes) = prepare(system, &tables, duration, transitions);
     log.changes = changes;
     let mut inputs = inputs(&tables, &plans, duration, options.record.is_some())?;
+    let clock = |cpu: usize| {
+        let cpu = u16::try_from(cpu).map_or(CpuId(u16::MAX), CpuId);
+        options.faults.clock(cpu, seed)
+    };
     let record = options.record.as_ref().map(|file| {
         let recorders = inputs.iter_mut().map(|cpu| &mut cpu.sink);
-        Steps::start(&head(&log, system, verdict), file, recorders)
+        Steps::start(&head(&log, system, verdict, &clock), file, recorders)
     });
     let mut player = Player {
         steps,
@@ -133,13 +139,8 @@ fn run_virtually(
         faults: options.faults.clone(),
         plans,
     };
-    let codes = |cpu| {
-        options
-            .policies
-            .of(system, cpu)
-            .into_iter()
-            .map(|(_, code)| code)
-    };
+    let policies = |cpu| options.policies.of(system, cpu).into_iter();
+    let codes = |cpu| policies(cpu).map(|(_, code)| code);
     let moves = Moves::default();
     let given = (&options.faults, seed);
     let guests = Guests {
@@ -155,6 +156,7 @@ fn run_virtually(
         let one = log.add_cpu(&of_system.name, None, cpu.sink);
         let (moved, lost_from) = moves.take(at);
         one.moves = moved;
+        one.clock = clock(at);
         one.lost_from = one.lost_from.into_iter().chain(lost_from).min();
     }
     log.header.faults = faults(system, &moves);
@@ -222,10 +224,17 @@ fn inputs(
 type Input = CpuInput<AnyPolicy, Recorder>;
 
 /// The part of a log that is known before its run.
-fn head(log: &Log, system: &System, verdict: Option<&Verdict>) -> Log {
+fn head(
+    log: &Log,
+    system: &System,
+    verdict: Option<&Verdict>,
+    clock: &dyn Fn(usize) -> Clock,
+) -> Log {
     let mut head = log.clone();
-    head.cpus.extend(system.cpus.iter().map(|cpu| CpuLog {
+    let cpus = system.cpus.iter().enumerate();
+    head.cpus.extend(cpus.map(|(at, cpu)| CpuLog {
         name: cpu.name.clone(),
+        clock: clock(at),
         ..CpuLog::default()
     }));
     if let Some(verdict) = verdict {

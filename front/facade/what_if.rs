@@ -249,6 +249,7 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         changes: log.changes.clone(),
         // Its threads do what they did, but nobody fires again.
         graphs: Vec::new(),
+        gangs: log.gangs.clone(),
         cpus: Vec::new(),
         oracle: None,
     };

@@ -26,6 +26,7 @@ extern crate alloc;
 mod arrival;
 mod barriers;
 mod change;
+mod clock;
 mod constraint;
 mod copies;
 mod gang;
@@ -46,6 +47,7 @@ mod validate;
 
 pub use arrival::{ArrivalTimes, Arrivals};
 pub use change::{Change, Mistake, Step, Subject, Terms};
+pub use clock::Clock;
 pub use constraint::Constraint;
 pub use gang::{Barrier, Gang, Superstep};
 pub use graph::{Actor, Copies, Fifo, Graph, Order, OrderRule, Place, Preempted, Tile, When};

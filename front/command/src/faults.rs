@@ -27,6 +27,10 @@ pub(crate) enum Fault {
     ShortFirings,
     /// `crash=TASK@3`.
     Crash { task: String, job: u64 },
+    /// `clock-offset=1us`, or `clock-offset=1us@CPU`.
+    ClockOffset(Span<Ns>, Option<String>),
+    /// `clock-drift=10ppm`, or `clock-drift=10ppm@CPU`: parts per billion.
+    ClockDrift(u32, Option<String>),
     /// `cache-delay=20us`.
     CacheDelay(Span<Ns>),
     /// `decision-cost=1us`.
@@ -36,7 +40,7 @@ pub(crate) enum Fault {
 }
 
 const KINDS: &str = "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, overrun=GRAPH.ACTOR:1.5, short-firings, \
-     crash=TASK@3, \
+     crash=TASK@3, clock-offset=1us, clock-drift=10ppm, \
      cache-delay=20us, decision-cost=1us, child-loops=SCHEDULER, child-lies=SCHEDULER, \
      child-silent=SCHEDULER";
 
@@ -58,6 +62,14 @@ impl FromStr for Fault {
             ("child-lies", Some(name)) => Ok(child(name, Misconduct::Lies)),
             ("child-silent", Some(name)) => Ok(child(name, Misconduct::Silent)),
             ("missing-time", Some(value)) => missing_time(value),
+            ("clock-offset", Some(value)) => {
+                let (amount, cpu) = at_cpu(value);
+                Ok(Fault::ClockOffset(input::duration(amount)?, cpu))
+            }
+            ("clock-drift", Some(value)) => {
+                let (amount, cpu) = at_cpu(value);
+                Ok(Fault::ClockDrift(parts_per_billion(amount)?, cpu))
+            }
             ("overrun", Some(value)) => {
                 let (task, factor) = value
                     .rsplit_once(':')
@@ -89,11 +101,24 @@ fn child(name: &str, does: Misconduct) -> Fault {
     Fault::Child { name, does }
 }
 
-fn missing_time(value: &str) -> Result<Fault, String> {
-    let (amount, cpu) = match value.split_once('@') {
+/// An amount, and the CPU behind it.
+fn at_cpu(value: &str) -> (&str, Option<String>) {
+    match value.split_once('@') {
         Some((amount, cpu)) => (amount, Some(cpu.into())),
         None => (value, None),
-    };
+    }
+}
+
+/// `10ppm` or `0.5ppm` as parts per billion: at most three digits behind the point.
+fn parts_per_billion(text: &str) -> Result<u32, String> {
+    let number = text
+        .strip_suffix("ppm")
+        .ok_or("write parts per million, such as 10ppm")?;
+    per_mille(number).map_err(|_| format!("`{text}` is not a drift such as 10ppm"))
+}
+
+fn missing_time(value: &str) -> Result<Fault, String> {
+    let (amount, cpu) = at_cpu(value);
     let reserve = input::missing_time(amount)?;
     Ok(Fault::MissingTime {
         length: reserve.budget.as_span(),
@@ -136,6 +161,14 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
                 all.decision_cost = span.as_work();
             }
             Fault::Child { name, does } => all.children.push((find_child(system, name)?, *does)),
+            Fault::ClockOffset(most, cpu) => {
+                let cpu = cpu.as_deref().map(|name| find_cpu(system, name));
+                all.clock_offsets.push((cpu.transpose()?, *most));
+            }
+            Fault::ClockDrift(most, cpu) => {
+                let cpu = cpu.as_deref().map(|name| find_cpu(system, name));
+                all.clock_drifts.push((cpu.transpose()?, *most));
+            }
             Fault::MissingTime { length, every, cpu } => {
                 let cpu = cpu
                     .as_deref()
@@ -258,6 +291,12 @@ mod tests {
                 "missing-time=500us/10ms@Core0",
                 missing(Some("Core0".into())),
             ),
+            ("clock-offset=100us", Fault::ClockOffset(span(100), None)),
+            (
+                "clock-drift=10ppm@b",
+                Fault::ClockDrift(10_000, Some("b".into())),
+            ),
+            ("clock-drift=0.5ppm", Fault::ClockDrift(500, None)),
             ("overrun=a:b:1.5", overrun(1_500)),
             ("overrun=a:b:2", overrun(2_000)),
             (
@@ -277,6 +316,8 @@ mod tests {
             "overrun=a:1.5555",
             "overrun=a:-1",
             "crash=a@b",
+            "clock-offset=1",
+            "clock-drift=10",
         ];
         for text in wrong {
             assert!(text.parse::<Fault>().is_err(), "{text}");

@@ -32,7 +32,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) flags: Flags,
     /// Inject a fault: missing-time=500us/10ms (or 500us/10ms@CPU), late-timer=100us, jitter,
-    /// overrun=TASK:1.5 (or GRAPH.ACTOR:1.5), short-firings, crash=TASK@JOB, cache-delay=20us, and
+    /// overrun=TASK:1.5 (or GRAPH.ACTOR:1.5), short-firings, crash=TASK@JOB, cache-delay=20us,
+    /// clock-offset=1us (or 1us@CPU: exactly that, on that CPU), clock-drift=10ppm (or @CPU), and
     /// for schedulers of own time decision-cost=1us, child-loops=NAME, child-lies=NAME,
     /// child-silent=NAME; may be given several times
     #[arg(long = "fault", value_name = "KIND")]

@@ -1,8 +1,13 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
 use punctual_model::{
-    ActorId, CpuId, Funding, GraphId, Instant, Ns, SchedulerId, Span, TaskId, Work,
+    ActorId, Clock, CpuId, Funding, GraphId, Instant, Ns, SchedulerId, Span, TaskId, Work,
 };
+
+use crate::random::Random;
+
+/// The purpose of the random numbers of clocks, CPU by CPU.
+const CLOCKS: u64 = 0x0c10_c000;
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,6 +43,10 @@ pub struct Faults {
     pub short_firings: bool,
     /// Firings of actors, and rounds of tasks, that need more than declared.
     pub long_firings: Vec<LongFirings>,
+    /// Clocks that are ahead from the start, by CPU; without a CPU, by any time up to this on each.
+    pub clock_offsets: Vec<(Option<CpuId>, Span<Ns>)>,
+    /// Clocks that are too fast by so many parts per billion, likewise.
+    pub clock_drifts: Vec<(Option<CpuId>, u32)>,
     /// Schedulers that decide on their own supply, and tiles whose graphs do: what is wrong with
     /// them.
     pub children: Vec<(SchedulerId, Misconduct)>,
@@ -48,6 +57,26 @@ impl Faults {
     pub(crate) fn per_mille(&self, task: TaskId) -> u32 {
         let overrun = self.overruns.iter().find(|overrun| overrun.task == task);
         overrun.map_or(1_000, |overrun| overrun.per_mille)
+    }
+
+    /// The clock of a CPU; its random part comes from the seed.
+    pub fn clock(&self, cpu: CpuId, seed: u64) -> Clock {
+        let mut random = Random::new(seed, CLOCKS + u64::from(cpu.0));
+        let mut up_to = |most: u64| random.span(Span::from_ticks(most)).ticks();
+        let mut clock = Clock::default();
+        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        for (of, most) in &self.clock_offsets {
+            let drawn = up_to(most.as_ns());
+            let offset = of.map_or(drawn, |of| if of == cpu { most.as_ns() } else { 0 });
+            clock.offset_ns = clock.offset_ns.saturating_add(signed(offset));
+        }
+        for (of, most) in &self.clock_drifts {
+            let drawn = up_to(u64::from(*most));
+            let most = u64::from(*most);
+            let drift = of.map_or(drawn, |of| if of == cpu { most } else { 0 });
+            clock.drift_ppb = clock.drift_ppb.saturating_add(signed(drift));
+        }
+        clock
     }
 
     /// How much of their work the firings of an actor execute.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{Plan, Policy, Shard, Sink};
-use punctual_model::{Class, CpuId, Instant, Ns, Span, Step, System, TaskId};
+use punctual_model::{Class, Clock, CpuId, Instant, Ns, Span, Step, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
 use crate::body::Body;
@@ -235,7 +235,10 @@ pub fn run_with<'a, P: Policy, S: Sink>(
     let limit = horizon.saturating_add(grace);
     let cpus = build(tables, inputs, children, given, threads)?;
     let groups = groups(&tables.cpus, &links);
-    Ok(play(tables, cpus, groups, (horizon, limit), observer))
+    let clock = |cpu: &CpuTables| options.faults.clock(cpu.cpu, options.seed);
+    let clocks: Vec<Clock> = tables.cpus.iter().map(clock).collect();
+    let until = (horizon, limit);
+    Ok(play(tables, cpus, (groups, &clocks), until, observer))
 }
 
 /// The CPUs of bodies that nudge each other, in pairs.
@@ -273,7 +276,8 @@ pub fn run_recorded<P: Policy, S: Sink>(
     let faults = Faults::default();
     let cpus = build(tables, inputs, children, (&faults, 0), threads)?;
     let groups = groups(&tables.cpus, &[]);
-    Ok(play(tables, cpus, groups, (horizon, limit), observer))
+    let until = (horizon, limit);
+    Ok(play(tables, cpus, (groups, &[]), until, observer))
 }
 
 fn build<'a, P: Policy, S: Sink>(
@@ -303,7 +307,7 @@ fn build<'a, P: Policy, S: Sink>(
 fn play<P: Policy, S: Sink>(
     tables: &Tables,
     mut cpus: Vec<Option<Cpu<'_, P, S>>>,
-    groups: Vec<Vec<usize>>,
+    (groups, clocks): (Vec<Vec<usize>>, &[Clock]),
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
@@ -325,6 +329,12 @@ fn play<P: Policy, S: Sink>(
                 horizon,
                 limit,
                 now: Instant::ZERO,
+                // Alone, a CPU knows no time but its own.
+                clocks: match clocks.iter().all(|clock| clock.is_true()) || group.len() < 2 {
+                    true => &[],
+                    false => clocks,
+                },
+                seen: vec![Instant::ZERO; group.len()],
             };
             stopped = !group.run(observer);
             end = end.max(group.now);
@@ -388,6 +398,11 @@ struct Group<'g, 'a, P, S> {
     horizon: Instant,
     limit: Instant,
     now: Instant,
+    /// The clocks of all CPUs, if any of them is wrong. Every CPU lives by its own; the order of
+    /// what happens between them is that of true time.
+    clocks: &'g [Clock],
+    /// The last instant of each member, by its own clock.
+    seen: Vec<Instant>,
 }
 
 impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
@@ -401,7 +416,8 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             if self.members[at].1.stand_still(now) {
                 continue;
             }
-            self.now = now;
+            self.now = self.now.max(now);
+            self.seen[at] = now;
             let completion = self.members[at].1.step(now);
             self.deliver_messages(at, now);
             self.deliver_nudges(at, now);
@@ -420,9 +436,28 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
     #[inline]
     fn earliest(&self) -> Option<(Instant, usize)> {
         let instants = self.members.iter().enumerate();
-        instants
-            .filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)))
-            .min()
+        let instants = instants.filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)));
+        if self.clocks.is_empty() {
+            return instants.min();
+        }
+        instants.min_by_key(|&(instant, i)| (self.truly(i, instant), i))
+    }
+
+    /// The true time of an instant of a member.
+    fn truly(&self, member: usize, at: Instant) -> i64 {
+        let reads = i64::try_from(at.ticks()).unwrap_or(i64::MAX);
+        let clock = self.clocks.get(self.members[member].0);
+        clock.map_or(reads, |clock| clock.truly(reads))
+    }
+
+    /// The instant of member `to` at which it is `now` for member `from`.
+    fn instant_of(&self, to: usize, (from, now): (usize, Instant)) -> Instant {
+        let Some(clock) = self.clocks.get(self.members[to].0) else {
+            return now;
+        };
+        let reads = clock.reads(self.truly(from, now));
+        let reads = Instant::from_ticks(u64::try_from(reads).unwrap_or(0));
+        reads.max(self.seen[to])
     }
 
     /// A job that was due before the horizon is still to come when its release is delayed past it.
@@ -435,8 +470,9 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
     #[inline]
     fn deliver_nudges(&mut self, from: usize, now: Instant) {
         while let Some(task) = self.members[from].1.nudges.pop() {
-            for (_, cpu) in self.members.iter_mut() {
-                cpu.be_nudged(task, now);
+            for to in 0..self.members.len() {
+                let now = self.instant_of(to, (from, now));
+                self.members[to].1.be_nudged(task, now);
             }
         }
     }
@@ -448,6 +484,7 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
                 .iter()
                 .position(|(cpu, _)| *cpu == message.to.index());
             if let Some(to) = to {
+                let now = self.instant_of(to, (from, now));
                 self.members[to].1.hear(now, message);
             }
         }

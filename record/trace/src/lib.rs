@@ -22,6 +22,7 @@ mod diff;
 mod encode;
 pub mod export;
 mod form;
+mod gangs;
 mod graphs;
 pub mod html;
 mod log;
@@ -42,6 +43,7 @@ pub use behavior::{
 };
 pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
+pub use gangs::GangInfo;
 pub use graphs::{Call, GraphBound, GraphInfo, Moved, State};
 pub use log::{
     Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TakingThread, TaskInfo,
@@ -52,6 +54,6 @@ pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
-    GraphReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport, ResourceReport,
-    RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
+    GangReport, GraphReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport,
+    ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
 };

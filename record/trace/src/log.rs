@@ -4,10 +4,11 @@
 //! it against the predicates of the field (`punctual-rules`), and to run it again
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
-use punctual_model::{Instant, Ns, Requirement, Span, System, TaskId, ThreadId};
+use punctual_model::{Clock, Instant, Ns, Requirement, Span, System, TaskId, ThreadId};
 use punctual_tables::Tables;
 
 use crate::boundary::Boundaries;
+use crate::gangs::GangInfo;
 use crate::graphs::{GraphInfo, Moved};
 use crate::record::Records;
 use crate::recorder::Recorder;
@@ -36,6 +37,8 @@ pub struct Log {
     pub changes: Vec<ChangeInfo>,
     /// The graphs, in the order of the file.
     pub graphs: Vec<GraphInfo>,
+    /// The gangs, superstep by superstep, in the order of the file.
+    pub gangs: Vec<GangInfo>,
     /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
@@ -148,6 +151,8 @@ pub struct CpuLog {
     /// Threads that were created while it ran, as far as they are known by name, in ascending
     /// order: the task of each.
     pub created: Vec<(ThreadId, TaskId)>,
+    /// How its clock differed from the true one, where the platform knows.
+    pub clock: Clock,
     /// The transitions of the actors here, in the order of time.
     pub moves: Vec<Moved>,
     /// Every event, change and decision.
@@ -216,6 +221,7 @@ impl Log {
             requirements: system.requirements.clone(),
             changes: Vec::new(),
             graphs: system.graphs.iter().map(GraphInfo::new).collect(),
+            gangs: GangInfo::of_system(system),
             cpus: Vec::new(),
             oracle: None,
         }

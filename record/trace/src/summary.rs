@@ -8,6 +8,7 @@ mod change;
 mod counterfactual;
 mod display;
 mod figures;
+mod gang;
 mod graph;
 mod miss;
 mod observed;
@@ -28,6 +29,7 @@ use crate::quantiles::Quantiles;
 pub use cause::Cause;
 pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
+pub use gang::GangReport;
 pub use graph::{ActorReport, GraphReport};
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
@@ -84,6 +86,9 @@ pub struct RunReport {
     /// The graphs, in the order of the file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub graphs: Vec<GraphReport>,
+    /// The supersteps of gangs, in the order of the file.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub gangs: Vec<GangReport>,
     /// What changed while it ran, in the order of time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub changes: Vec<ChangeReport>,
@@ -349,6 +354,7 @@ impl RunReport {
             resources: supply::resources(log, behaviors),
             requirements,
             graphs,
+            gangs: gang::gangs(log, behaviors),
             changes,
             misses: misses.listed,
             misses_not_listed: misses.not_listed,

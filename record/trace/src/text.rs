@@ -5,6 +5,7 @@
 //! space, free text last on its line. Writing and reading go through the table of `form`,
 //! so a record that can be written can be read.
 
+mod gangs;
 mod graphs;
 mod line;
 mod policy;

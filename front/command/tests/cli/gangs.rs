@@ -100,3 +100,78 @@ fn one_barrier_goes_and_one_stays_with_its_reason() {
     assert!(reason.ends_with("1.502ms too early"), "{reason}");
     assert_eq!(code(&output(&["sim", &example("bsp.toml")])), 0);
 }
+
+/// The gangs of a simulation of `examples/gang.toml` with faults.
+fn simulated(faults: &[&str]) -> Value {
+    let path = example("gang.toml");
+    let mut arguments = vec!["sim", &path, "--json"];
+    for fault in faults {
+        arguments.extend(["--fault", fault]);
+    }
+    let report = output(&arguments);
+    assert_eq!(code(&report), 0);
+    let report = json(&report);
+    assert_obeys(&report, "sim");
+    report["gangs"][0].clone()
+}
+
+#[test]
+fn a_run_compares_starts_in_true_time_and_says_from_when_on_clocks_are_wrong() {
+    let of = |gang: &Value| {
+        let [max, beyond] = [&gang["skew_ns"]["max"], &gang["beyond"]].map(Value::as_u64);
+        (max, beyond, gang["clocks_differ_from_ns"].as_u64())
+    };
+    let exact = simulated(&[]);
+    assert_eq!(of(&exact), (Some(0), Some(0), None));
+    assert_eq!(exact["skew_ns"]["n"], 1_000);
+    let within = simulated(&["clock-offset=1us@c"]);
+    assert_eq!(of(&within), (Some(1_000), Some(0), None));
+    let beyond = simulated(&["clock-offset=1001ns@c"]);
+    assert_eq!(of(&beyond), (Some(1_001), Some(1_000), Some(0)));
+    // 10 ppm take 100 ms to be 1 us. There it is kept still: the arrival after it is the first.
+    let (max, beyond, from) = of(&simulated(&["clock-drift=10ppm@b"]));
+    assert_eq!((max, from), (Some(9_989), Some(101_000_000)));
+    assert_eq!(beyond, Some(899));
+    let drawn = simulated(&["clock-offset=1us", "clock-drift=0.001ppm"]);
+    assert_eq!(drawn["bound_ns"], 1_000);
+    assert!(
+        drawn["skew_ns"]["max"]
+            .as_u64()
+            .is_some_and(|max| (1..=1_001).contains(&max))
+    );
+}
+
+#[test]
+fn a_recorded_run_keeps_its_clocks_and_a_report_says_what_is_beyond_the_bound() {
+    let folder = Folder::new("gang-log");
+    let log = folder.path("gang.log");
+    let (file, fault) = (example("gang.toml"), "clock-offset=5us@c");
+    let run = output(&["sim", &file, "--fault", fault, "--record", &log]);
+    let said = "BEYOND the bound at 1000 arrivals; from 0s on clocks differ by more than 1us";
+    assert!(stdout(&run).contains(said), "{}", stdout(&run));
+    let replayed = output(&["replay", &log]);
+    assert_eq!(code(&replayed), 0);
+    assert!(stdout(&replayed).contains(said), "{}", stdout(&replayed));
+}
+
+/// Without barriers that are proved needless, no CPU hears of another; with one, the member with
+/// the slow clock keeps the others waiting in true time.
+#[test]
+fn a_kept_barrier_holds_in_true_time_whatever_the_clocks_say() {
+    let folder = Folder::new("gang-barrier");
+    let log = folder.path("bsp.log");
+    let file = example("bsp.toml");
+    let faults = ["--fault", "clock-offset=900us@left"];
+    let arguments = [
+        "sim", &file, faults[0], faults[1], "--record", &log, "--json",
+    ];
+    let run = output(&arguments);
+    assert_eq!(code(&run), 0);
+    // `close.write` waits for the computation of the right, which ends at 3 ms of true time. Then
+    // the left begins, and the right does so behind the 500 us of `apart.write`. Were messages
+    // carried at the times that clocks show, the left would begin 400 us earlier.
+    let gangs = json(&run)["gangs"].clone();
+    let max = |place: usize| gangs[place]["skew_ns"]["max"].as_u64();
+    assert_eq!((max(0), max(2)), (Some(900_000), Some(900_000)));
+    assert_eq!(max(3), Some(500_000));
+}

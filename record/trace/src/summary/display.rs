@@ -25,6 +25,9 @@ impl fmt::Display for RunReport {
         for requirement in &self.requirements {
             writeln!(f, "{requirement}")?;
         }
+        for gang in &self.gangs {
+            writeln!(f, "{gang}")?;
+        }
         for graph in &self.graphs {
             write!(f, "{graph}")?;
         }

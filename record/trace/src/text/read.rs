@@ -5,13 +5,14 @@ use std::io::BufRead;
 use punctual_model::{Frequency, Instant, Requirement, Span, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
-use super::graphs;
 use super::read_tables::{TablesReader, check_room, created, words_of};
 use super::words::{clip, instant, number, unescape};
 use super::{FIRST_LINE, LogError};
+use super::{gangs, graphs};
 use crate::boundary::Boundaries;
 use crate::encode;
 use crate::form::{self, Form};
+use crate::gangs::GangInfo;
 use crate::graphs::GraphInfo;
 use crate::log::{
     Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TakingThread, TaskInfo,
@@ -121,6 +122,7 @@ struct Reader {
     requirements: Vec<Requirement>,
     changes: Vec<ChangeInfo>,
     graphs: Vec<GraphInfo>,
+    gangs: Vec<GangInfo>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
     recorded: Vec<Recorded>,
@@ -232,6 +234,7 @@ impl Reader {
             "resource" => self.resources.push(unescape(rest)?),
             "require" => self.requirements.push(requirement(rest)?),
             "change" => self.changes.push(change(rest)?),
+            "gang" => self.gangs.push(gangs::read(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
             "explanation" => {
@@ -258,6 +261,10 @@ impl Reader {
                 let host = number(rest)?;
                 let host = u32::try_from(host).map_err(|_| "no CPU has such a number")?;
                 cpu.host = Some(host);
+                Ok(())
+            }
+            ("clock", Some(cpu)) => {
+                cpu.clock = gangs::read_clock(rest)?;
                 Ok(())
             }
             ("utilization", Some(cpu)) => {
@@ -375,6 +382,13 @@ impl Reader {
         if let Some(task) = tasks.find(|task| task.index() >= self.tasks.len()) {
             return Err(format!("a thread of task {}, which is not here", task.0));
         }
+        let mut members = self.gangs.iter().flat_map(|gang| &gang.members);
+        if let Some(task) = members.find(|task| task.index() >= self.tasks.len()) {
+            return Err(format!(
+                "a member of a gang, task {}, which is not here",
+                task.0
+            ));
+        }
         let mut required = self.requirements.iter().flat_map(Requirement::tasks);
         if let Some(task) = required.find(|task| task.index() >= self.tasks.len()) {
             return Err(format!(
@@ -391,6 +405,7 @@ impl Reader {
             requirements: self.requirements,
             changes: self.changes,
             graphs: self.graphs,
+            gangs: self.gangs,
             cpus: self.cpus,
             oracle: self.oracle,
         })

@@ -8,7 +8,7 @@ use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
 use super::words::{escape, write_fields};
-use super::{graphs, policy};
+use super::{gangs, graphs, policy};
 use crate::encode;
 use crate::form::{self, TablesLine};
 use crate::log::{Bound, ChangeInfo, CpuLog, Log};
@@ -68,8 +68,12 @@ impl<W: Write> Writer<W> {
         for graph in &log.graphs {
             graphs::write(&mut text, graph);
         }
+        for gang in &log.gangs {
+            gangs::write(&mut text, gang);
+        }
         for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
             line(&mut text, "cpu", &cpu.name);
+            gangs::write_clock(&mut text, cpu.clock);
             if let Some(host) = cpu.host {
                 number(&mut text, "host", u64::from(host));
             }
