@@ -10,9 +10,11 @@
 //! # Assumptions
 //! 1. The tests are sustainable (Baruah and Burns 2006): a shorter wcet, a later deadline and a
 //!    longer period never hurt. So one step short of the border is refused.
-//! 3. More budget helps those below and hurts those beside: it is raised in sixteenths of what is
+//! 2. More budget helps those below and hurts those beside: it is raised in sixteenths of what is
 //!    possible until the system is admitted, and then the border before that is found.
-//! 2. A period that equals its deadline takes the deadline with it: that is the file's default.
+//! 3. A period takes the deadline with it where the file does not write one. Everything else
+//!    stays as it is written: no value of a fix makes another part of it meaningless, such as a
+//!    non-preemptive stretch that is longer than the wcet.
 
 mod supply;
 
@@ -95,26 +97,7 @@ fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
         FixTarget::Deadline(task) => {
             Field::Span(system.tasks[task.index()].class.relative_deadline_mut()?)
         }
-        FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
-            Class::Periodic {
-                period,
-                relative_deadline,
-                ..
-            }
-            | Class::Sporadic {
-                min_separation: period,
-                relative_deadline,
-                ..
-            } => {
-                if *period == *relative_deadline {
-                    Field::Both(period, relative_deadline)
-                } else {
-                    Field::Span(period)
-                }
-            }
-            Class::Reservation { period, .. } => Field::Span(period),
-            Class::Once { .. } | Class::Aperiodic => return None,
-        },
+        FixTarget::Period(task) => period_of(system.tasks.get_mut(task.index())?)?,
         FixTarget::Within(index) => match system.requirements.get_mut(index)? {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
@@ -141,6 +124,27 @@ fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
                 _ => return None,
             }
         }
+    })
+}
+
+/// The period of a task, and its deadline where the file lets it follow.
+fn period_of(task: &mut Task) -> Option<Field<'_>> {
+    let follows = !task.own_deadline;
+    Some(match &mut task.class {
+        Class::Periodic {
+            period,
+            relative_deadline,
+            ..
+        } => match follows && *period == *relative_deadline {
+            true => Field::Both(period, relative_deadline),
+            false => Field::Span(period),
+        },
+        Class::Reservation { period, .. }
+        | Class::Sporadic {
+            min_separation: period,
+            ..
+        } => Field::Span(period),
+        Class::Once { .. } | Class::Aperiodic => return None,
     })
 }
 
@@ -205,6 +209,19 @@ impl Search<'_> {
         self.trials.admit(&changed, edges, self.component)
     }
 
+    /// The value nearest to `end` with which the system means something.
+    fn meaningful(&self, target: FixTarget, now: Span, end: Span) -> Span {
+        let means = |value| {
+            let mut changed = self.system.clone();
+            set(&mut changed, target, value);
+            changed.validate().is_ok()
+        };
+        match means(end) || !means(now) {
+            true => end,
+            false => border::<_, AnalysisError>(end, now, |value| Ok(means(value))).unwrap_or(end),
+        }
+    }
+
     /// The value next to the refused ones that admits.
     fn between(&self, target: FixTarget, refused: Span, admitted: Span) -> Checked<Span> {
         border(refused, admitted, |value| self.admits(target, value))
@@ -247,7 +264,7 @@ impl Search<'_> {
         let Some(now) = get(self.system, target) else {
             return Ok(None);
         };
-        let end = end(now);
+        let end = self.meaningful(target, now, end(now));
         if now == end || !self.admits(target, end)? {
             return Ok(None);
         }

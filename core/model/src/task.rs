@@ -23,6 +23,9 @@ pub struct Task {
     pub slots: Vec<Slot<Ns>>,
     /// The kind of work and its parameters.
     pub class: Class<Ns>,
+    /// The deadline of a periodic task is written in the file, also if it equals the period: a
+    /// longer period leaves it where it is.
+    pub own_deadline: bool,
     /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
     pub priority: Priority,
     /// The value of its work in overload: the least important is shed first.
@@ -302,6 +305,7 @@ impl Task {
             scheduler: None,
             slots: Vec::new(),
             class,
+            own_deadline: false,
             priority: Priority::LOWEST,
             importance: Importance::default(),
             phase: Span::ZERO,

@@ -18,8 +18,14 @@ use crate::verdict::Subject;
 pub(super) fn parameter(system: &System, target: FixTarget) -> String {
     let name = |id: SchedulerId| system.schedulers.get(id.index()).map_or("?", |s| &s.name);
     match target {
-        FixTarget::ServerBudget(id) => format!("scheduler.{}.server.budget", name(id)),
-        FixTarget::ServerPeriod(id) => format!("scheduler.{}.server.period", name(id)),
+        FixTarget::ServerBudget(id) => match slice(system, id) {
+            Some(slice) => format!("{slice}.slice"),
+            None => format!("scheduler.{}.server.budget", name(id)),
+        },
+        FixTarget::ServerPeriod(id) => match slice(system, id) {
+            Some(slice) => format!("{slice}.every"),
+            None => format!("scheduler.{}.server.period", name(id)),
+        },
         FixTarget::SlotLength(id, place) => format!("scheduler.{}.slots[{place}].length", name(id)),
         FixTarget::TaskSlotLength(task, place) => {
             let name = system.tasks.get(task.index()).map_or("?", |t| &t.name);
@@ -27,6 +33,20 @@ pub(super) fn parameter(system: &System, target: FixTarget) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// The place of a slice among those that its giver delegates; `None`: this is no slice.
+fn slice(system: &System, id: SchedulerId) -> Option<String> {
+    let slice = system.schedulers.get(id.index())?;
+    let _ = slice.receiver.as_ref()?;
+    let giver = system.schedulers.get(slice.parent?.index())?;
+    let before = system.schedulers.iter().take(id.index());
+    let before = before.filter(|s| s.receiver.is_some() && s.parent == slice.parent);
+    Some(format!(
+        "scheduler.{}.delegate[{}]",
+        giver.name,
+        before.count()
+    ))
 }
 
 /// The parameters that may be changed for this subject, each with how far.

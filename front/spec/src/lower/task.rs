@@ -109,6 +109,7 @@ fn lower_task(
             Parent::Scheduler(id) => Some(id),
         },
         slots: lower_slots(record),
+        own_deadline: record.get("deadline").is_some(),
         ..Task::new(&*section.name, parents.cpu_of(parent), class)
     })
 }

@@ -50,7 +50,11 @@ fn write_class(task: &Task, out: &mut Out) {
         } => {
             out.key("period", period);
             out.key("wcet", wcet);
-            out.unless(period, "deadline", relative_deadline);
+            if task.own_deadline {
+                out.key("deadline", relative_deadline);
+            } else {
+                out.unless(period, "deadline", relative_deadline);
+            }
         }
         Class::Sporadic {
             min_separation,
