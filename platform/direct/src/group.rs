@@ -248,11 +248,13 @@ impl Group {
         }
     }
 
-    /// Takes the next out of the queue: a thread that has been named, else by the choice.
-    /// O(threads).
+    /// Takes the next out of the queue: a thread that has been named, else by the choice. From the
+    /// instant of the choice on a name counts no more: the caller was preempted between its look at
+    /// the clock and here. A preemption behind this makes the decision stale. O(threads).
     fn choose(&self, ready: &mut VecDeque<usize>) -> Option<usize> {
         let named = self.named.replace(false);
-        let choice = self.choice.as_ref().filter(|_| !named);
+        let counts = |choice: &&Arc<Choice>| !named || choice.is_due(self.now());
+        let choice = self.choice.as_ref().filter(counts);
         let chosen = choice.and_then(|choice| choice.place_in(ready));
         ready.remove(chosen.unwrap_or(0))
     }

@@ -554,3 +554,40 @@ fn with_a_choice_one_that_decides_comes_first_from_the_instant_that_it_said() {
     assert_eq!(report.panics, []);
     assert_eq!(early, 0, "a worker was interrupted before");
 }
+
+/// It was preempted between its look at the clock and its hand-over, say: the instant has passed.
+#[test]
+fn with_a_choice_nobody_is_handed_over_to_behind_the_instant() {
+    let now = || executed().expect("a light thread").0;
+    let ((report, counts), _) = beside_another(move || {
+        let mut scheduler = Scheduler::try_new(2, STACK).expect("a light thread");
+        let choice = Arc::new(Choice::new());
+        scheduler.choose_by(Arc::clone(&choice));
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&count);
+        let worker = move || {
+            counted.fetch_add(1, Relaxed);
+        };
+        let worker = scheduler.spawn(worker).expect("room");
+        let (decides, seen) = (Arc::clone(&choice), Arc::clone(&count));
+        let leader = move || {
+            let mut counts = [0; 2];
+            decides.set_from(now());
+            assert!(direct::yield_to(worker));
+            counts[0] = seen.load(Relaxed);
+            decides.set_from(Instant::MAX);
+            assert!(direct::yield_to(worker));
+            counts[1] = seen.load(Relaxed);
+            counts
+        };
+        let told = Arc::new(std::sync::OnceLock::new());
+        let tells = Arc::clone(&told);
+        let leader = scheduler.spawn(move || {
+            assert!(tells.set(leader()).is_ok());
+        });
+        choice.set_next(leader.expect("room"));
+        (scheduler.run(), told.get().copied())
+    });
+    assert_eq!((report.ended, report.refused), (2, 0), "{report:?}");
+    assert_eq!(counts, Some([0, 1]));
+}
