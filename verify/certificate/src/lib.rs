@@ -22,6 +22,7 @@ mod derive;
 pub mod graph;
 mod locks;
 mod node;
+pub mod plan;
 mod supply;
 pub mod system;
 mod together;
@@ -36,6 +37,7 @@ pub use claims::{
     NodeClaim, Point, RequiredClaim,
 };
 pub use graph::{GraphCertificate, read_graphs, verify_graphs};
+pub use plan::{PlanCertificate, read_plan, verify_plan};
 use system::System;
 
 /// Why there is no certificate: a rule that is not certified, or a claim that does not hold.

@@ -1,6 +1,6 @@
 //! Seeded random task sets and systems, by the generators of the field.
 //!
-//! Three ways to make something:
+//! Four ways to make something:
 //!
 //! * [`SetParameters::draw`]: a *task set* for acceptance studies. How many tasks, which
 //!   utilization, and by which published generator: UUniFast-discard, random fixed sum, or the
@@ -8,6 +8,7 @@
 //! * [`Mix::draw`]: a *whole system* for soundness runs. Every feature of the model with a
 //!   probability of its own; what it draws is a system that means something, mostly not an easy
 //!   one.
+//! * [`SegmentMix::draw`]: *segments* that fill some CPUs without a gap, so that a plan exists.
 //! * [`draw_graph`]: a *dataflow graph* whose rates agree, small enough to be executed.
 //!
 //! What this crate decides: shapes and numbers. What it does not know: whether a system is
@@ -45,6 +46,7 @@ mod graph;
 mod mix;
 mod period;
 mod random;
+mod segments;
 mod set;
 mod tiles;
 mod uunifast;
@@ -57,6 +59,7 @@ pub use graph::draw_graph;
 pub use mix::{Drawn, Feature, Mix, Scale};
 pub use period::Periods;
 pub use random::Random;
+pub use segments::{DrawnSegment, SegmentMix};
 pub use set::{Deadlines, Generator, Row, SetParameters, one_cpu};
 pub use tiles::draw_graph_system;
 pub use uunifast::{uunifast, uunifast_discard};
