@@ -257,6 +257,9 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         for task in &mut answer.tasks {
             (task.bound, task.machine_bound) = (None, None);
         }
+        for gang in &mut answer.gangs {
+            gang.bound = None;
+        }
     }
     for (cpu, recorded) in outcome.cpus.into_iter().zip(&log.cpus) {
         let one = answer.add_cpu(&recorded.name, None, cpu.sink);

@@ -14,6 +14,8 @@ use crate::workspace::Workspace;
 /// What a push is held against.
 const SYSTEMS_OF_A_PUSH: u64 = 10_000;
 const GRAPHS_OF_A_PUSH: u64 = 3_000;
+/// Gangs that every push judges.
+const GANGS_OF_A_PUSH: u64 = 300;
 
 #[derive(Args)]
 pub(crate) struct SoundnessOptions {
@@ -32,6 +34,9 @@ pub(crate) struct SoundnessOptions {
     /// Judge so many graphs instead of systems of tasks
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only"])]
     graphs: Option<u64>,
+    /// Judge so many gangs instead of systems of tasks
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only", "graphs"])]
+    gangs: Option<u64>,
     /// Only this system, with its verdict
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
@@ -40,9 +45,10 @@ pub(crate) struct SoundnessOptions {
 /// Runs with the terminal as its own; whether nothing was violated.
 pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
     let mut command = command(workspace);
-    match options.graphs {
-        Some(graphs) => command.args(["--graphs", &graphs.to_string()]),
-        None => command.args(["--systems", &options.systems.to_string()]),
+    match (options.graphs, options.gangs) {
+        (Some(graphs), _) => command.args(["--graphs", &graphs.to_string()]),
+        (None, Some(gangs)) => command.args(["--gangs", &gangs.to_string()]),
+        (None, None) => command.args(["--systems", &options.systems.to_string()]),
     };
     command.args(["--seed", &options.seed.to_string()]);
     command.args(options.mutants.then_some("--mutants"));
@@ -62,6 +68,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     let kinds = [
         ("soundness", "systems", SYSTEMS_OF_A_PUSH),
         ("soundness-graphs", "graphs", GRAPHS_OF_A_PUSH),
+        ("soundness-gangs", "gangs", GANGS_OF_A_PUSH),
     ];
     for (name, kind, count) in kinds {
         let title = format!("soundness: {count} random {kind}, wrong analyses");

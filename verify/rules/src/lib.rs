@@ -14,6 +14,7 @@ mod choice;
 mod delegate;
 mod entry;
 mod firing;
+mod gang;
 mod job;
 mod key;
 mod lock;
@@ -93,6 +94,9 @@ pub enum Rule {
     TokensConserved,
     /// The firings of a tile begin in their static order, where it has one.
     StaticOrder,
+    /// The members of a gang arrive at one instant of their clocks, and start within the bound of
+    /// their skew where nothing disturbs them.
+    GangInStep,
 }
 
 impl Rule {
@@ -123,6 +127,7 @@ impl Rule {
             Rule::FiringRules => "firing-rules",
             Rule::TokensConserved => "tokens-conserved",
             Rule::StaticOrder => "static-order",
+            Rule::GangInStep => "gang-in-step",
         }
     }
 }
@@ -148,8 +153,8 @@ impl fmt::Display for Violation {
 }
 
 /// Judges a log; empty when it obeys every rule. Violations stand in order of CPU and time, those
-/// of precedence and of graphs last; at most a hundred per CPU. O(records · threads of a CPU): for
-/// proof, not for speed.
+/// of precedence, graphs and gangs last; at most a hundred per CPU. O(records · threads of a CPU):
+/// for proof, not for speed.
 pub fn check(log: &Log) -> Vec<Violation> {
     let mut violations = Vec::new();
     let cpus = log.cpus.len().min(log.tables.cpus.len());
@@ -161,5 +166,6 @@ pub fn check(log: &Log) -> Vec<Violation> {
     violations.extend(of_precedence.into_iter().take(MAX_LISTED));
     violations.extend(firing::judge(log).into_iter().take(MAX_LISTED));
     violations.extend(plain::judge(log).into_iter().take(MAX_LISTED));
+    violations.extend(gang::judge(log, cpus).into_iter().take(MAX_LISTED));
     violations
 }

@@ -6,6 +6,7 @@ use punctual_kern::{Source, TraceEvent};
 use punctual_model::{Class, Instant, ThreadId};
 use punctual_trace::{Behavior, JobRecord, Log, Record, WaitReason};
 
+use crate::gang::truly;
 use crate::{Rule, Violation};
 
 /// What precedence needs of one CPU's run.
@@ -112,7 +113,7 @@ fn edge_holds(
             let done = first.ended.or_else(ended).unwrap_or(Instant::MAX);
             last = last.max((done, first.index));
         }
-        if last.0 > started {
+        if last.0 > Instant::ZERO && comes_after(log, (from.0, last.0), (to.0, started)) {
             let name = |at: Place| log.place_name(at.0, at.1);
             let (is, before, index) = (name(to), name(from), job.index);
             violations.push(Violation {
@@ -123,4 +124,11 @@ fn edge_holds(
             });
         }
     }
+}
+
+/// Whether an instant of one CPU comes after one of another in true time. Clocks that drift show
+/// whole nanoseconds, so the last of them is not counted there.
+fn comes_after(log: &Log, (a, last): (usize, Instant), (b, started): (usize, Instant)) -> bool {
+    let drifts = [a, b].iter().any(|cpu| log.cpus[*cpu].clock.drift_ppb != 0);
+    truly(log, a, last) > truly(log, b, started).saturating_add(i64::from(drifts))
 }

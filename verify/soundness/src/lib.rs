@@ -16,6 +16,9 @@
 //! Graphs are judged by themselves ([`judge_graphs`]): executed on their tiles, is any iteration
 //! over later than its bound?
 //!
+//! So are gangs ([`judge_gangs`]): with clocks that differ, does any member start outside of the
+//! skew of its verdict, or a superstep before one that should be over?
+//!
 //! Some systems change while they run ([`History`]): there it is the judgement of each transition
 //! that runs may contradict.
 //!
@@ -29,6 +32,8 @@ mod claim;
 mod coverage;
 mod describe;
 mod exhaustive;
+mod gang_report;
+mod gangs;
 mod graph_report;
 mod graphs;
 mod history;
@@ -42,11 +47,14 @@ mod situation;
 mod tally;
 mod witness;
 pub mod wrong_changes;
+pub mod wrong_gangs;
 pub mod wrong_graphs;
 
 pub use claim::{Analysis, Claim, Fund, analysis};
 pub use coverage::{COMPLETE_FROM, missing};
 pub use describe::describe;
+pub use gang_report::judge_gangs;
+pub use gangs::{GangAnalysis, GangJudge, gang_analysis};
 pub use graph_report::judge_graphs;
 pub use graphs::{GraphAnalysis, GraphJudge, graph_analysis};
 pub use history::{History, Transitions, transitions};

@@ -6,6 +6,7 @@ mod random;
 
 mod check;
 mod firing;
+mod gang;
 mod histories;
 mod late;
 mod locks;
