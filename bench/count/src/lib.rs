@@ -1,3 +1,4 @@
-//! The simulation whose jobs are counted in instructions here and measured in time elsewhere.
+//! Jobs and plans that are counted in instructions here and measured in time elsewhere.
 
+pub mod groups;
 pub mod jobs;

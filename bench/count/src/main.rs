@@ -9,6 +9,7 @@ mod ceilings;
 mod count;
 mod decisions;
 mod live;
+mod planning;
 mod scenario;
 mod stepper;
 mod switching;

@@ -15,6 +15,7 @@ mod kern;
 mod live;
 mod locking;
 mod managing;
+mod planning;
 mod preempting;
 mod replacing;
 mod sharing;
@@ -42,7 +43,7 @@ use punctual_terminal::{machine, output};
 /// record. `policy.swap.N` is another policy for a CPU with N ready threads, from the request to
 /// its first decision. `dataflow.decision` is a decision of a graph with the claims and releases of
 /// its firing, `dataflow.firing` the same in a run with its books, `dataflow.pass.N` a question
-/// about N actors of which none may fire.
+/// about N actors of which none may fire. `plan.N.k` is the plan of N segments with a window of k.
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,
@@ -122,6 +123,7 @@ fn all() -> Vec<Bench> {
         kern::benches(),
         sim::benches(),
         analysis::benches(),
+        planning::benches(),
         direct::benches(),
         switching::benches(),
         locking::benches(),
