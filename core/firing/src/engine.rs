@@ -253,8 +253,8 @@ impl<S: TaskScheduler> Engine<S> {
     }
 
     /// Another number of tokens for the next firing of an actor, while it is in `Reset`: the port
-    /// has this place among its inputs and then its outputs. `false`: there is no such port, or a
-    /// firing is under way. O(ports).
+    /// has this place among its inputs and then its outputs. `false`: there is no such port, a
+    /// firing is under way, or the FIFO never holds so many. O(ports).
     pub fn set_rate(&mut self, place: usize, port: usize, rate: u32) -> bool {
         let task = self.tasks.get_mut(place);
         let task = task.filter(|task| matches!(task.state, State::Idle | State::Reset));

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{ActorId, Graph};
+use punctual_model::{ActorId, Fifo, Graph};
 
 use crate::fifos::Fifos;
 
@@ -13,6 +13,9 @@ pub struct Port {
     pub fifo: usize,
     /// Tokens of the next firing.
     pub rate: u32,
+    /// Most tokens that the FIFO holds: a firing that needs more never begins. [`u32::MAX`]: it has
+    /// no capacity.
+    pub most: u32,
     /// The declared rates, one for each phase; one for all will do.
     cycle: Vec<u32>,
 }
@@ -29,17 +32,18 @@ pub struct Rule {
 impl Rule {
     /// That of the first firing of an actor. O(FIFOs).
     pub fn of(graph: &Graph, actor: ActorId) -> Rule {
-        let port = |(fifo, cycle): (usize, &Vec<u32>)| Port {
-            fifo,
+        let port = |(place, fifo): (usize, &Fifo), cycle: &Vec<u32>| Port {
+            fifo: place,
             rate: cycle.first().copied().unwrap_or(0),
+            most: fifo.capacity.unwrap_or(u32::MAX),
             cycle: cycle.clone(),
         };
         let fifos = || graph.fifos.iter().enumerate();
         let inputs = fifos().filter(|(_, fifo)| fifo.to == actor);
         let outputs = fifos().filter(|(_, fifo)| fifo.from == actor);
         Rule {
-            inputs: inputs.map(|(at, f)| port((at, &f.consume))).collect(),
-            outputs: outputs.map(|(at, f)| port((at, &f.produce))).collect(),
+            inputs: inputs.map(|(at, f)| port((at, f), &f.consume)).collect(),
+            outputs: outputs.map(|(at, f)| port((at, f), &f.produce)).collect(),
             phase: 0,
             phases: graph.phases(actor),
         }
@@ -96,10 +100,10 @@ impl Rule {
 
     /// Another number of tokens for the next firing, on the port with this place among inputs and
     /// then outputs: rates that depend on data. It stays until it is set again, unless the port has
-    /// phases. `false`: there is no such port.
+    /// phases. `false`: there is no such port, or its FIFO never holds so many.
     pub(crate) fn set(&mut self, port: usize, rate: u32) -> bool {
         let mut ports = self.inputs.iter_mut().chain(&mut self.outputs);
-        let found = ports.nth(port);
+        let found = ports.nth(port).filter(|port| rate <= port.most);
         found.map(|port| port.rate = rate).is_some()
     }
 }

@@ -42,8 +42,8 @@ impl Choice {
         self.next.store(thread.0, Ordering::Relaxed);
     }
 
-    /// A preemption that ends at this instant of the run or later hands over to the next thread, and
-    /// so does a thread that names another from then on. [`Instant::MAX`]: none does.
+    /// A preemption that ends at this instant of the run or later hands over to the next thread. So
+    /// does a thread that names another from then on. [`Instant::MAX`]: none does.
     pub fn set_from(&self, at: Instant) {
         self.from.store(at.ticks(), Ordering::Relaxed);
     }

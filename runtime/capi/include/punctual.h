@@ -1477,13 +1477,15 @@ uint32_t punctual_task_count(void);
 
 /**
  * So many tokens of an input does the next firing take. `PUNCTUAL_INVALID` when the actor has no
- * such input. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ * such input, or its FIFO never holds so many: the rate stays as it was. In an update of a firing
+ * rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
  */
 enum punctual_status punctual_consume(uint32_t input, uint32_t tokens);
 
 /**
  * So many tokens does the next firing hand on to an output. `PUNCTUAL_INVALID` when the actor has
- * no such output. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ * no such output, or its FIFO never holds so many: the rate stays as it was. In an update of a
+ * firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
  */
 enum punctual_status punctual_produce(uint32_t output, uint32_t tokens);
 

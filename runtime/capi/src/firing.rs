@@ -286,14 +286,16 @@ fn next_rule(set: impl FnOnce(&mut NextRule<'static>) -> bool) -> punctual_statu
 }
 
 /// So many tokens of an input does the next firing take. `PUNCTUAL_INVALID` when the actor has no
-/// such input. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+/// such input, or its FIFO never holds so many: the rate stays as it was. In an update of a firing
+/// rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_consume(input: u32, tokens: u32) -> punctual_status {
     next_rule(|rule| usize::try_from(input).is_ok_and(|input| rule.consume(input, tokens)))
 }
 
 /// So many tokens does the next firing hand on to an output. `PUNCTUAL_INVALID` when the actor has
-/// no such output. In an update of a firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+/// no such output, or its FIFO never holds so many: the rate stays as it was. In an update of a
+/// firing rule; `PUNCTUAL_NOT_ALLOWED` elsewhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_produce(output: u32, tokens: u32) -> punctual_status {
     next_rule(|rule| usize::try_from(output).is_ok_and(|output| rule.produce(output, tokens)))

@@ -196,13 +196,15 @@ impl core::fmt::Debug for NextRule<'_> {
 }
 
 impl NextRule<'_> {
-    /// So many tokens from an input. `false`: there is no such input. O(FIFOs of the actor).
+    /// So many tokens from an input. `false`: there is no such input, or its FIFO never holds so
+    /// many: the rate stays as it was. O(FIFOs of the actor).
     pub fn consume(&mut self, input: usize, tokens: u32) -> bool {
         let inputs = self.engine.ports(self.place).0;
         input < inputs && self.engine.set(self.place, input, tokens)
     }
 
-    /// So many tokens for an output. `false`: there is no such output. O(FIFOs of the actor).
+    /// So many tokens for an output. `false`: there is no such output, or its FIFO never holds so
+    /// many: the rate stays as it was. O(FIFOs of the actor).
     pub fn produce(&mut self, output: usize, tokens: u32) -> bool {
         let (inputs, outputs) = self.engine.ports(self.place);
         output < outputs && self.engine.set(self.place, inputs + output, tokens)
@@ -229,27 +231,29 @@ impl<S: TaskScheduler> SetRate for Engine<S> {
 /// Rates that an update has chosen, before the engine has them. By port, inputs first.
 pub(crate) struct Chosen {
     inputs: usize,
-    rates: Vec<Option<u32>>,
+    /// With the most of its FIFO.
+    rates: Vec<(Option<u32>, u32)>,
 }
 
 impl Chosen {
-    pub(crate) fn new(inputs: usize, outputs: usize) -> Chosen {
+    pub(crate) fn new([inputs, outputs]: &[Vec<Port>; 2]) -> Chosen {
+        let all = inputs.iter().chain(outputs);
         Chosen {
-            inputs,
-            rates: vec![None; inputs + outputs],
+            inputs: inputs.len(),
+            rates: all.map(|port| (None, port.most)).collect(),
         }
     }
 
     /// Asks an actor for its next rates. O(ports), plus what its function takes.
     pub(crate) fn ask(&mut self, duty: &mut dyn Duty) {
-        self.rates.fill(None);
+        self.rates.iter_mut().for_each(|(rate, _)| *rate = None);
         let engine = self;
         duty.update(&mut NextRule { engine, place: 0 });
     }
 
     /// Gives them to the actor with this place. O(ports²).
     pub(crate) fn give<S: TaskScheduler>(&self, engine: &mut Engine<S>, place: usize) {
-        for (port, &rate) in self.rates.iter().enumerate() {
+        for (port, &(rate, _)) in self.rates.iter().enumerate() {
             if let Some(rate) = rate {
                 let _is_there = engine.set_rate(place, port, rate);
             }
@@ -263,8 +267,8 @@ impl SetRate for Chosen {
     }
 
     fn set(&mut self, _: usize, port: usize, rate: u32) -> bool {
-        let chosen = self.rates.get_mut(port);
-        chosen.map(|chosen| *chosen = Some(rate)).is_some()
+        let chosen = self.rates.get_mut(port).filter(|(_, most)| rate <= *most);
+        chosen.map(|(chosen, _)| *chosen = Some(rate)).is_some()
     }
 }
 

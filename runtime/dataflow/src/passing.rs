@@ -105,7 +105,7 @@ impl Passing {
                 shared: Arc::clone(&shared),
                 gauges: Arc::clone(&gauges),
                 ends,
-                chosen: Chosen::new(ports[0].len(), ports[1].len()),
+                chosen: Chosen::new(&ports),
                 ports,
                 duty,
                 notes: Notes::told(Arc::clone(&self.book), meter),

@@ -138,6 +138,8 @@ fn send(firing: &mut Firing<'_>, next: &mut (u32, u64)) {
 
 fn by_data(next: &mut (u32, u64), rule: &mut NextRule<'_>) {
     assert!(rule.produce(0, next.0) && !rule.produce(1, 1) && !rule.consume(0, 1));
+    // It would never fire again: the FIFO holds six.
+    assert!(!rule.produce(0, 7));
 }
 
 #[test]
