@@ -26,6 +26,17 @@ pub(crate) enum State {
     Ended,
 }
 
+/// Why the first of the ready threads goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// By the order alone.
+    Nobody,
+    /// It was given the turn, until the instant of a choice.
+    Turn,
+    /// For a lock, whatever the time: else a contender that the choice prefers would never get it.
+    Lock,
+}
+
 pub(crate) type DirectBody = Box<dyn FnOnce()>;
 
 /// One thread, as far as it is not in its record.
@@ -74,8 +85,8 @@ pub(crate) struct Group {
     /// Who should run, by the last decision.
     pub(crate) running: Cell<usize>,
     pub(crate) ready: RefCell<VecDeque<usize>>,
-    /// The first of `ready` has been named by the thread that ran.
-    pub(crate) named: Cell<bool>,
+    /// Whether the first of `ready` has been named by the thread that ran.
+    pub(crate) named: Cell<Named>,
     pub(crate) blocked_until: Cell<Option<Instant>>,
     pub(crate) dispatches: Cell<u64>,
     pub(crate) stale: Cell<u64>,
@@ -129,6 +140,7 @@ impl Group {
             };
             ready.remove(place);
             self.hand_over(me, to, ready);
+            self.named.set(Named::Turn);
             true
         });
         if found {
@@ -144,7 +156,7 @@ impl Group {
         self.threads[me].state.set(State::Ready);
         ready.push_front(me);
         ready.push_front(to);
-        self.named.set(true);
+        self.named.set(Named::Lock);
     }
 
     /// `false`: the time was over before somebody came.
@@ -249,12 +261,15 @@ impl Group {
     }
 
     /// Takes the next out of the queue: a thread that has been named, else by the choice. From the
-    /// instant of the choice on a name counts no more: the caller was preempted between its look at
+    /// instant of the choice on a turn counts no more: the caller was preempted between its look at
     /// the clock and here. A preemption behind this makes the decision stale. O(threads).
     fn choose(&self, ready: &mut VecDeque<usize>) -> Option<usize> {
-        let named = self.named.replace(false);
-        let counts = |choice: &&Arc<Choice>| !named || choice.is_due(self.now());
-        let choice = self.choice.as_ref().filter(counts);
+        let named = self.named.replace(Named::Nobody);
+        let choice = self.choice.as_ref().filter(|choice| match named {
+            Named::Nobody => true,
+            Named::Turn => choice.is_due(self.now()),
+            Named::Lock => false,
+        });
         let chosen = choice.and_then(|choice| choice.place_in(ready));
         ready.remove(chosen.unwrap_or(0))
     }
@@ -275,7 +290,7 @@ impl Group {
             ready.push_back(chosen);
         } else {
             ready.push_front(chosen);
-            self.named.set(true);
+            self.named.set(Named::Turn);
         }
     }
 

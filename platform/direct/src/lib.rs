@@ -96,7 +96,8 @@ pub fn yield_now() {
 }
 
 /// Gives the processor to this thread at once, if it is ready; the caller stays ready, and is next
-/// after it. O(threads). `false`: it is not ready, and nothing was done.
+/// after it. O(threads). `false`: it is not ready, and nothing was done. From the instant of a
+/// [`Choice`] on, the next thread of that goes first instead.
 pub fn yield_to(thread: DirectId) -> bool {
     group().is_some_and(|group| group.yield_to(thread.0))
 }

@@ -12,7 +12,7 @@ use punctual_switch::{
 };
 
 use crate::choice::Choice;
-use crate::group::{DirectBody, DirectThread, Group, MAIN, State};
+use crate::group::{DirectBody, DirectThread, Group, MAIN, Named, State};
 use crate::platform::{
     DirectScheduler, Library, LightThread, Registration, Stack, Storage, can_write_thread_pointer,
     contain,
@@ -92,7 +92,7 @@ impl Scheduler {
             busy: AtomicBool::new(false),
             running: Cell::new(MAIN),
             ready: RefCell::new(VecDeque::with_capacity(2 * capacity + 2)),
-            named: Cell::new(false),
+            named: Cell::new(Named::Nobody),
             blocked_until: Cell::new(None),
             dispatches: Cell::new(0),
             stale: Cell::new(0),
