@@ -6,7 +6,7 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_int, c_void};
 
-use ::punctual_graph::{CopyEngine, Firing, NextRule, Shared, TaskScheduler, Tasks};
+use ::punctual_graph::{Firing, NextRule, Shared, TaskScheduler, Tasks};
 use punctual_linux::contained_call;
 
 use crate::edge::{answer, is_place};
@@ -352,8 +352,7 @@ pub unsafe extern "C" fn punctual_read_fifo(
             let from = unsafe { &*from };
             // SAFETY: as the caller vouches.
             let to = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), from.len()) };
-            CopyEngine::default().copy(from, to);
-            Ok(())
+            is_there(claims.shared.borrow_mut().copy(from, to))
         })
     })
 }
@@ -384,8 +383,7 @@ pub unsafe extern "C" fn punctual_write_fifo(
             let to = unsafe { &mut *to };
             // SAFETY: as the caller vouches.
             let from = unsafe { core::slice::from_raw_parts(buffer.cast::<u8>(), to.len()) };
-            CopyEngine::default().copy(from, to);
-            Ok(())
+            is_there(claims.shared.borrow_mut().copy(from, to))
         })
     })
 }

@@ -173,6 +173,16 @@ impl Shared<'_> {
         self.count(copied, from.len())
     }
 
+    /// Copies bytes to others of the same number, by the copy engine of this application: they are
+    /// in [`crate::Tile::copies`]. `false`: the lengths differ, and nothing is copied. O(bytes).
+    pub fn copy(&mut self, from: &[u8], to: &mut [u8]) -> bool {
+        let fits = from.len() == to.len();
+        if fits {
+            self.copies.copy(from, to);
+        }
+        fits
+    }
+
     fn count(&mut self, copied: bool, bytes: usize) -> bool {
         if copied {
             self.copies.copies += 1;

@@ -282,6 +282,29 @@ fn tiles_share_memory_whose_copies_are_done_when_a_token_says_so() {
 }
 
 #[test]
+fn copies_of_an_actor_are_counted() {
+    let mut graph = Graph::new("one");
+    let alone = graph.actor("alone", LEFT, WCET);
+    graph.fifo("state", alone, alone).initial = 1;
+    let mut application = Application::new(&graph).expect("consistent");
+    let copies = |firing: &mut Firing<'_>| {
+        let mut into = [0; 3];
+        assert!(firing.shared.copy(b"abc", &mut into) && into == *b"abc");
+        assert!(!firing.shared.copy(b"ab", &mut into) && into == *b"abc");
+    };
+    application.actor("alone", copies).expect("it is there");
+    let mut tile = application.tiles().expect("tiles").remove(0);
+    let before = tile.copies();
+    tile.run_until(|book| book.firings("alone") >= 10);
+    let (count, bytes) = (tile.copies().0 - before.0, tile.copies().1 - before.1);
+    // A firing may be under way.
+    assert!(
+        (10..=11).contains(&count) && bytes == 3 * count,
+        "{count}, {bytes}"
+    );
+}
+
+#[test]
 fn a_tile_in_the_hands_of_a_program_fires_once_and_says_who_failed() {
     let mut application = application(&graph(LEFT, Place::Consumer));
     let impatient = |firing: &mut Firing<'_>| assert!(firing.number < 2, "out of patience");
