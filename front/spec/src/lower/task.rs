@@ -109,7 +109,10 @@ fn lower_task(
             Parent::Scheduler(id) => Some(id),
         },
         slots: lower_slots(record),
-        own_deadline: record.get("deadline").is_some(),
+        own_deadline: matches!(
+            class,
+            Class::Periodic { period, .. } if record.span("deadline") == Some(period)
+        ),
         ..Task::new(&*section.name, parents.cpu_of(parent), class)
     })
 }
