@@ -23,8 +23,8 @@ pub struct Task {
     pub slots: Vec<Slot<Ns>>,
     /// The kind of work and its parameters.
     pub class: Class<Ns>,
-    /// The deadline of a periodic task is written in the file although it equals the period: a longer
-    /// period leaves it where it is.
+    /// The deadline of a periodic task is written in the file although it equals the period: a
+    /// longer period leaves it where it is.
     pub own_deadline: bool,
     /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
     pub priority: Priority,
