@@ -52,7 +52,7 @@ pub(crate) fn text(system: &System, verdict: &Verdict, coloured: bool) -> String
 }
 
 /// One answer for all members.
-fn decision(system: &System, verdict: &Verdict, gang: &GangVerdict) -> String {
+pub(crate) fn decision(system: &System, verdict: &Verdict, gang: &GangVerdict) -> String {
     let members = gang.supersteps.iter().map(|step| step.members.len());
     let members = count(members.max().unwrap_or(0), "CPU");
     let refused = refused_on(system, verdict, gang);

@@ -17,6 +17,7 @@ mod faults;
 mod flags;
 mod for_c;
 mod gangs;
+mod gangs_page;
 mod graphs;
 mod graphs_page;
 mod hyperperiod_text;

@@ -7,6 +7,7 @@ use punctual_model::{Change, Requirement, Span, System, readable};
 use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
 use crate::changes::{Judged, words};
+use crate::gangs_page;
 use crate::graphs_page;
 use crate::verdict_json::home;
 use crate::verdict_text::{self, percent};
@@ -41,6 +42,7 @@ pub(crate) fn page(origin: &str, judged: &Judged) -> String {
     if !verdict.tasks.is_empty() {
         tasks(&mut out, system, verdict);
     }
+    gangs_page::sections(&mut out, system, verdict);
     graphs_page::sections(&mut out, verdict);
     if !system.requirements.is_empty() {
         html::section(&mut out, "Required", "");

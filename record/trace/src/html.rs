@@ -63,6 +63,15 @@ pub fn page(log: &Log, report: &RunReport) -> String {
     out
 }
 
+fn gangs(out: &mut String, report: &RunReport) {
+    if !report.gangs.is_empty() {
+        let remark = "How far apart the members started, at each arrival, beside the bound.";
+        section(out, "Gangs", remark);
+        tables::gangs(out, report);
+        out.push_str("</section>\n");
+    }
+}
+
 fn graphs(out: &mut String, report: &RunReport) {
     if !report.graphs.is_empty() {
         let remark = "Iterations and firings, beside their bounds.";
@@ -83,6 +92,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     );
     tables::tasks(out, report);
     out.push_str("</section>\n");
+    gangs(out, report);
     graphs(out, report);
     let misses = tables::listed(report);
     let linked = timeline::write(out, log, behaviors, (report, &misses));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
 
 /// A gang on every CPU of `names`, and a task beside it on the last one.
 fn file(names: &[String], wcet: &str, beside: &str) -> String {
@@ -174,4 +174,38 @@ fn a_kept_barrier_holds_in_true_time_whatever_the_clocks_say() {
     let max = |place: usize| gangs[place]["skew_ns"]["max"].as_u64();
     assert_eq!((max(0), max(2)), (Some(900_000), Some(900_000)));
     assert_eq!(max(3), Some(500_000));
+}
+
+/// One page of the verdict, one of a run with a clock that runs away.
+#[test]
+fn the_pages_have_gangs_with_their_skews_and_barriers() {
+    let folder = Folder::new("gang-pages");
+    let page = |arguments: &[&str]| {
+        let out = folder.path("page.html");
+        let done = output(&[arguments, &["--out", &out]].concat());
+        assert!(code(&done) < 2, "{}", stderr(&done));
+        std::fs::read_to_string(out).expect("the page")
+    };
+    let bsp = page(&["report", &example("bsp.toml")]);
+    for said in [
+        "Gang apart",
+        "Gang close",
+        "apart.write",
+        "1.502ms too early",
+    ] {
+        assert!(bsp.contains(said), "{said}");
+    }
+    let log = folder.path("run.log");
+    let drift = ["--fault", "clock-drift=10ppm@b", "--record", &log];
+    let _ = output(&[&["sim", &example("gang.toml")], &drift[..]].concat());
+    let run = page(&["report", &log]);
+    for said in [
+        "<h2>Gangs</h2>",
+        "899",
+        "clocks differ by more than allowed",
+    ] {
+        assert!(run.contains(said), "{said}");
+    }
+    let other = page(&["report", &example("two-tasks.toml")]);
+    assert!(!other.contains("Gang"));
 }

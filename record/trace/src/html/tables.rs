@@ -7,8 +7,8 @@ use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
 use crate::summary::{
-    ActorReport, ChangeReport, CpuReport, GraphReport, Miss, ResourceReport, RunReport, RunVerdict,
-    SchedulerReport, TaskReport,
+    ActorReport, ChangeReport, CpuReport, GangReport, GraphReport, Miss, ResourceReport, RunReport,
+    RunVerdict, SchedulerReport, TaskReport,
 };
 
 fn maybe(ns: Option<u64>) -> String {
@@ -89,6 +89,29 @@ pub(super) fn graphs(out: &mut String, report: &RunReport) {
     for graph in &report.graphs {
         table(out, columns, (&graph.actors, MAX_LINES, "actors"), class);
     }
+}
+
+/// Gangs: the skew of their members beside its bound.
+pub(super) fn gangs(out: &mut String, report: &RunReport) {
+    let columns: &[Column<GangReport>] = &[
+        ("gang", "name", |g| text(&g.name, 60)),
+        ("members", "n", |g| count(g.members.len() as u64)),
+        ("arrivals", "n", |g| count(g.skew_ns.n)),
+        ("skew p50", "n", |g| maybe(g.skew_ns.p50)),
+        ("p99", "n", |g| maybe(g.skew_ns.p99)),
+        ("max", "n max", |g| maybe(g.skew_ns.max)),
+        ("bound", "n", |g| maybe(g.bound_ns)),
+        ("beyond it", "n", |g| count(g.beyond)),
+        ("", "remark miss", |g| match g.clocks_differ_from_ns {
+            Some(from) => format!("from {} on clocks differ by more than allowed", short(from)),
+            None => String::new(),
+        }),
+    ];
+    let class = |g: &GangReport| match g.beyond {
+        0 => "",
+        _ => "over",
+    };
+    table(out, columns, (&report.gangs, MAX_LINES, "gangs"), class);
 }
 
 /// The changes of the run.
