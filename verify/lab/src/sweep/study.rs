@@ -131,7 +131,7 @@ struct PeriodRange {
 
 /// A whole study: the first line of its results.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Study {
+pub(super) struct Sets {
     policies: Vec<Policy>,
     generators: Vec<Source>,
     tasks: Vec<usize>,
@@ -143,9 +143,9 @@ pub(super) struct Study {
     seed: u64,
 }
 
-impl Study {
+impl Sets {
     /// Reads the file, lets flags override it, and fills in what is left out.
-    pub(super) fn of(file: Option<&Path>, flags: &Flags) -> Result<Study, Failure> {
+    pub(super) fn of(file: Option<&Path>, flags: &Flags) -> Result<Sets, Failure> {
         let file = match file {
             Some(path) => read(path)?,
             None => Flags::default(),
@@ -159,7 +159,7 @@ impl Study {
         let periods = text(&flags.periods, &file.periods, "10ms..1s:1ms");
         let share = text(&flags.largest_share, &file.largest_share, "100%");
         let list = |what: &str, error: String| Failure::input(format!("{what}: {error}"));
-        let study = Study {
+        let study = Sets {
             policies: (flags.policies.clone().or(file.policies))
                 .unwrap_or_else(|| vec![Policy::FixedPriority, Policy::Edf]),
             generators: (flags.generators.clone().or(file.generators))
@@ -176,12 +176,12 @@ impl Study {
             largest_share_ppm: percent(&share).map_err(|e| list("largest-share", e))?,
             seed: flags.seed.or(file.seed).unwrap_or(1),
         };
-        study.check()?;
+        study.judge()?;
         Ok(study)
     }
 
     /// Whether it means something, and is not larger than the limits.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn judge(&self) -> Result<(), Failure> {
         let empty = [
             ("policies", self.policies.is_empty()),
             ("generators", self.generators.is_empty()),
@@ -344,7 +344,7 @@ mod tests {
             largest_share: Some("5%".into()),
             ..Flags::default()
         };
-        let failure = Study::of(None, &flags).expect_err("ten tasks of 5 % are 50 %");
+        let failure = Sets::of(None, &flags).expect_err("ten tasks of 5 % are 50 %");
         assert!(failure.to_string().contains("10 tasks of at most 5 %"));
     }
 }

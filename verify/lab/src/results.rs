@@ -5,30 +5,41 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::study::{Source, Study};
-use super::units::{Line, Shard, Unit, all_units};
+use crate::pieces::{Shard, Study};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::output::JSON_FORMAT;
 
 /// The first line of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
+#[serde(deny_unknown_fields, bound(deserialize = "S: DeserializeOwned"))]
+struct Header<S> {
     format: u32,
-    study: Study,
+    study: S,
     shard: String,
 }
 
-impl Header {
-    fn new(study: &Study, shard: Shard) -> Header {
+impl<S: Study> Header<S> {
+    fn new(study: &S, shard: Shard) -> Header<S> {
         Header {
             format: JSON_FORMAT,
             study: study.clone(),
             shard: shard.to_string(),
         }
     }
+
+    fn read(line: &str) -> Option<Header<S>> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+/// The study that a file of results is about, if it has begun.
+pub fn study_of<S: Study>(path: &Path) -> Option<S> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let (first, _) = text.split_once('\n')?;
+    Some(Header::read(first)?.study)
 }
 
 /// A value as a line.
@@ -40,23 +51,23 @@ fn line_of(value: &impl Serialize) -> Result<String, Failure> {
 
 /// The file that a run appends to.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log<S: Study> {
     path: PathBuf,
     file: File,
-    lines: Vec<Line>,
+    lines: Vec<S::Line>,
 }
 
-impl Log {
-    /// Opens or makes the file. What it holds of these units stays; a last line that was cut off is
+impl<S: Study> Log<S> {
+    /// Opens or makes the file. Its lines of these units stay; a last line that was cut off is
     /// dropped.
     ///
     /// Fails on a file that is anything else: nothing of a user's is overwritten.
-    pub(super) fn open(
+    pub(crate) fn open(
         path: &Path,
-        study: &Study,
+        study: &S,
         shard: Shard,
-        units: &[Unit],
-    ) -> Result<Log, Failure> {
+        units: &[(usize, S::Unit)],
+    ) -> Result<Log<S>, Failure> {
         let header = line_of(&Header::new(study, shard))?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -74,16 +85,16 @@ impl Log {
         if !text.is_empty() && !header.starts_with(&text) {
             let rest = text
                 .strip_prefix(&header)
-                .ok_or_else(|| another(path, &text))?;
+                .ok_or_else(|| another::<S>(path, &text))?;
             for whole in rest
                 .split_inclusive('\n')
                 .filter(|line| line.ends_with('\n'))
             {
-                let line = serde_json::from_str::<Line>(whole).ok();
+                let line = serde_json::from_str::<S::Line>(whole).ok();
                 let expected = units.get(lines.len());
                 let line = line
                     .zip(expected)
-                    .filter(|(line, unit)| line.fits(unit, study.policies().len()));
+                    .filter(|(line, (number, unit))| study.fits(line, *number, unit));
                 let (line, _) = line.ok_or_else(|| {
                     let number = lines.len() + 2;
                     Failure::input(format!(
@@ -109,16 +120,16 @@ impl Log {
         })
     }
 
-    pub(super) fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[S::Line] {
         &self.lines
     }
 
-    pub(super) fn into_lines(self) -> Vec<Line> {
+    pub(crate) fn into_lines(self) -> Vec<S::Line> {
         self.lines
     }
 
     /// Adds a line; it is in the file when this returns.
-    pub(super) fn append(&mut self, line: Line) -> Result<(), Failure> {
+    pub(crate) fn append(&mut self, line: S::Line) -> Result<(), Failure> {
         let text = line_of(&line)?;
         self.file
             .write_all(text.as_bytes())
@@ -139,81 +150,30 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Why this file cannot be completed by this command.
-fn another(path: &Path, text: &str) -> Failure {
+fn another<S: Study>(path: &Path, text: &str) -> Failure {
     let first = text.lines().next().unwrap_or_default();
-    let what = match serde_json::from_str::<Header>(first) {
-        Ok(_) => "holds another study, another seed or another shard",
-        Err(_) => "holds something else than the results of a sweep",
+    let what = match Header::<S>::read(first) {
+        Some(_) => "holds another study, another seed or another shard".to_owned(),
+        None => format!("holds something else than the results of {}", S::NAME),
     };
     Failure::input(format!("{} {what}", path.display()))
         .with_help("name another file with --out, or delete this one")
 }
 
-/// The sum of a study.
-#[derive(Clone, Debug)]
-pub(super) struct Results {
-    study: Study,
-    lines: Vec<Line>,
-}
-
-/// One point of the study.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(super) struct Point {
-    pub(super) generator: Source,
-    pub(super) tasks: usize,
-    pub(super) utilization_ppm: u32,
-    pub(super) sets: u64,
-    /// In the order of the study's policies.
-    pub(super) admitted: Vec<u64>,
-}
-
-impl Results {
-    pub(super) fn new(study: Study, lines: Vec<Line>) -> Results {
-        Results { study, lines }
-    }
-
-    pub(super) fn study(&self) -> &Study {
-        &self.study
-    }
-
-    /// The points of which something is known, in the order of the study. O(lines).
-    pub(super) fn points(&self) -> Vec<Point> {
-        let mut points: Vec<Point> = Vec::new();
-        for line in &self.lines {
-            let place = (line.generator, line.tasks, line.utilization_ppm);
-            let last = points
-                .last_mut()
-                .filter(|p| (p.generator, p.tasks, p.utilization_ppm) == place);
-            match last {
-                Some(point) => {
-                    point.sets += line.sets;
-                    for (sum, n) in point.admitted.iter_mut().zip(&line.admitted) {
-                        *sum += n;
-                    }
-                }
-                None => points.push(Point {
-                    generator: line.generator,
-                    tasks: line.tasks,
-                    utilization_ppm: line.utilization_ppm,
-                    sets: line.sets,
-                    admitted: line.admitted.clone(),
-                }),
-            }
-        }
-        points
-    }
-}
-
-/// Joins shards of one study: the sum, and the file that a single run would have written.
-pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
-    let mut study: Option<Study> = None;
-    let mut found: BTreeMap<usize, Line> = BTreeMap::new();
+/// Joins shards of one study: the study, its lines, and the file that a single run would have
+/// written.
+///
+/// # Errors
+/// Files that are no results, or of another study, and units without a result or with two.
+pub fn merge<S: Study>(parts: &[PathBuf]) -> Result<(S, Vec<S::Line>, String), Failure> {
+    let mut study: Option<S> = None;
+    let mut found: BTreeMap<usize, S::Line> = BTreeMap::new();
     let mut shards = Vec::new();
     for path in parts {
         let text = punctual_terminal::input::text(path)?;
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
-        let header = serde_json::from_str::<Header>(first).map_err(|_| another(path, &text))?;
+        let header = Header::<S>::read(first).ok_or_else(|| another::<S>(path, &text))?;
         if *study.get_or_insert_with(|| header.study.clone()) != header.study {
             let other = format!(
                 "{} is of another study than those before it",
@@ -228,8 +188,8 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
                 Failure::input(format!("{}: line {number} is no result", path.display()))
                     .with_help("run its shard again: it completes the file")
             };
-            let line = serde_json::from_str::<Line>(line).map_err(|_| broken())?;
-            let unit = line.unit;
+            let line = serde_json::from_str::<S::Line>(line).map_err(|_| broken())?;
+            let unit = S::unit_of(&line);
             if found
                 .insert(unit, line.clone())
                 .is_some_and(|before| before != line)
@@ -245,12 +205,12 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
 }
 
 /// Every unit once, and nothing else.
-fn whole(
-    study: Study,
-    mut found: BTreeMap<usize, Line>,
+fn whole<S: Study>(
+    study: S,
+    mut found: BTreeMap<usize, S::Line>,
     shards: &[String],
-) -> Result<(Results, String), Failure> {
-    let units = all_units(&study);
+) -> Result<(S, Vec<S::Line>, String), Failure> {
+    let units = study.units();
     let mut text = line_of(&Header::new(&study, Shard::WHOLE))?;
     let mut lines = Vec::with_capacity(units.len());
     for (number, unit) in units.iter().enumerate() {
@@ -263,7 +223,7 @@ fn whole(
             ))
             .with_help(lacking(number, shards))
         })?;
-        if !line.fits(unit, study.policies().len()) {
+        if !study.fits(line, number, unit) {
             return Err(Failure::input(format!(
                 "unit {number} is no result of this study"
             )));
@@ -274,10 +234,10 @@ fn whole(
     if let Some((unit, _)) = found.split_off(&units.len()).first_key_value() {
         return Err(Failure::input(format!("unit {unit} is not in this study")));
     }
-    Ok((Results::new(study, lines), text))
+    Ok((study, lines, text))
 }
 
-/// What to do for a unit without a result: its shard was not named, or has not come to its end.
+/// Advice for a unit without a result: its shard was not named, or has not come to its end.
 fn lacking(unit: usize, shards: &[String]) -> String {
     let first = shards.first().and_then(|shard| shard.parse::<Shard>().ok());
     match first.map(|shard| shard.sibling_of(unit).to_string()) {
