@@ -58,6 +58,15 @@ pub trait Caller {
     /// The word of the request is valid, by the contract of futex(2).
     unsafe fn futex(&self, request: FutexRequest) -> Option<c_long>;
 
+    /// It is about to make a child process by `fork(2)`, which inherits from it.
+    fn before_fork(&self);
+
+    /// The child has been made, or has been refused.
+    fn after_fork(&self);
+
+    /// This is the child, in which the thread is alone and no light thread from now on.
+    fn in_child(&self);
+
     /// A preemption has waited for the end of a counted entry, which returns to this address.
     fn preempt(&self, returns_to: usize);
 }

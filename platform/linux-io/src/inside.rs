@@ -92,6 +92,25 @@ fn take_preemption(returns_to: usize) {
     }
 }
 
+/// The calling thread is inside from now on, until [`end_undisturbed`].
+pub(crate) fn begin_undisturbed() {
+    // Nobody's address: a caller that is not the library.
+    core::mem::forget(Inside::enter(0));
+}
+
+/// The end of [`begin_undisturbed`]; takes the preemption that was wanted meanwhile.
+pub(crate) fn end_undisturbed() {
+    drop(Inside { returns_to: 0 });
+}
+
+/// The same in a process in which nobody preempts.
+pub(crate) fn forget_undisturbed() {
+    WORDS.with(|words| {
+        words.depth.set(words.depth.get() - 1);
+        words.wanted.set(false);
+    });
+}
+
 /// Calls `call` with preemption put off to its end, as in the allocator. For a few instructions
 /// that hold a lock of the host: somebody may want it after the run, when a thread that was
 /// preempted in between never goes on. Outside of a run it only calls.

@@ -18,6 +18,7 @@
 //! It knows neither schedulers nor policies, and nothing of a light thread beside its [`Caller`].
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod around_fork;
 mod backoff;
 mod blocking;
 mod caller;

@@ -65,6 +65,34 @@ unsafe extern "C" {
     pub(crate) fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
 }
 
+// The lock of the library's list of streams; recursive, and its own name for it.
+unsafe extern "C" {
+    fn _IO_list_lock();
+    fn _IO_list_unlock();
+}
+
+/// Takes the lock of the C library's list of streams.
+pub(crate) fn lock_streams() {
+    // SAFETY: as `fork` itself does.
+    unsafe { _IO_list_lock() };
+}
+
+/// Gives it back.
+pub(crate) fn unlock_streams() {
+    // SAFETY: the calling thread has it.
+    unsafe { _IO_list_unlock() };
+}
+
+/// `pthread_atfork(3)`.
+pub(crate) fn at_fork(
+    prepare: extern "C" fn(),
+    in_parent: extern "C" fn(),
+    in_child: extern "C" fn(),
+) -> c_int {
+    // SAFETY: the functions may be called around a fork, on every thread.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }
+}
+
 /// `strtok(3)` with a place of the caller's; below the entry of `interpose`.
 pub(crate) use libc::strtok_r;
 

@@ -81,6 +81,7 @@ pub use run::watchdog::stand_aside;
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
 pub use time::offset::ClockOffset;
+pub use wait::forked::is_forked;
 pub use wait::monitor::{Monitor, MonitorError, SectionEnd, Step};
 pub use wait::notify::Notify;
 pub use wait::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};

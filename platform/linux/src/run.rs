@@ -38,6 +38,7 @@ use crate::run::mode::{MemoryLock, claim_signal};
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
+use crate::sys::origin::Origin;
 use crate::time::clock::{Clock, ClockSource, clock_rate};
 use crate::time::offset::{self, ClockOffset};
 use crate::wait::calls;
@@ -81,8 +82,9 @@ where
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let _on = On::begin(number);
     let post = Post::new(input.len(), signal.number());
-    let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop)));
     let hosts: Vec<u32> = input.iter().map(|cpu| cpu.host).collect();
+    let origin = Origin::of_caller(&hosts);
+    let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop), origin));
     let (results, outcomes) = channel();
     let mut carriers = Vec::new();
     for (index, cpu) in input.into_iter().enumerate() {

@@ -20,6 +20,7 @@ use action::KernelAction;
 pub(crate) mod action;
 mod counter;
 pub(crate) mod locals;
+pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod remark;
 mod text;
@@ -135,15 +136,15 @@ impl HostClass {
     }
 }
 
-/// Sets the class of a thread (`None`: the caller).
+/// Sets the class of a thread (`None`: the caller); threads and processes that it makes are
+/// ordinary ones.
 pub(crate) fn set_host_class(thread: Option<Tid>, class: HostClass) -> io::Result<()> {
     let param = libc::sched_param {
         sched_priority: class.priority,
     };
+    let policy = class.policy | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the structure is valid for the call.
-    errno_check(unsafe {
-        libc::sched_setscheduler(thread.map_or(0, |tid| tid.0), class.policy, &param)
-    })
+    errno_check(unsafe { libc::sched_setscheduler(thread.map_or(0, |tid| tid.0), policy, &param) })
 }
 
 /// Lets the kernel wake this thread without the slack that it allows itself by default.

@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod cross_cpu;
+pub(crate) mod forked;
 pub(crate) mod futex;
 pub mod job;
 pub(crate) mod lock;

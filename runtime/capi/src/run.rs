@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
-use punctual_linux::{Panic, RunError};
+use punctual_linux::{Panic, RunError, is_forked};
 use punctual_model::Machine;
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
@@ -133,6 +133,7 @@ pub unsafe extern "C" fn punctual_run(
         }
         let first = cpu.first.ok_or(Status::PUNCTUAL_INVALID)?;
         let argument = Carried(cpu.argument);
+        not_in_a_child()?;
         let alone = Alone::begin()?;
         forget_why();
         forget_end();
@@ -145,6 +146,16 @@ pub unsafe extern "C" fn punctual_run(
         // SAFETY: as the caller vouches.
         unsafe { offer(result, pointer.pointer()) }
     })
+}
+
+/// A child of a fork has the state of its parent's run, which nobody ends there.
+fn not_in_a_child() -> Result<(), Status> {
+    if !is_forked() {
+        return Ok(());
+    }
+    let words = "a child of a fork that a thread of a run made has no run of its own: exec one";
+    keep_why(Why::Words(words.to_owned()));
+    Err(Status::PUNCTUAL_CANNOT_RUN)
 }
 
 /// # Safety

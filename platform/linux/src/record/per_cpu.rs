@@ -28,6 +28,7 @@ use crate::record::post::Post;
 use crate::record::takers::{MOST_TAKERS, Taken};
 use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
+use crate::sys::origin::Origin;
 use crate::sys::{self, SwitchLog, SwitchWatch};
 use crate::time::clock::Clock;
 use crate::time::deferral::Deferral;
@@ -59,10 +60,12 @@ pub(crate) struct Shared {
     pub(crate) panics: Mutex<Vec<Panic>>,
     /// Somebody's group is not lowered to SCHED_IDLE, from where it would not come back.
     pub(crate) groups_stay: AtomicBool,
+    /// What the program's own threads are.
+    pub(crate) origin: Origin,
 }
 
 impl Shared {
-    pub(crate) fn new(post: Post, number: u64, stop: Arc<AtomicBool>) -> Shared {
+    pub(crate) fn new(post: Post, number: u64, stop: Arc<AtomicBool>, origin: Origin) -> Shared {
         Shared {
             post,
             number,
@@ -70,6 +73,7 @@ impl Shared {
             abort: AtomicBool::new(false),
             panics: Mutex::new(Vec::new()),
             groups_stay: AtomicBool::new(false),
+            origin,
         }
     }
 }

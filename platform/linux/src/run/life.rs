@@ -19,6 +19,7 @@ use crate::record::body::{Body, StopJob, describe};
 use crate::record::light::{Light, Phase};
 use crate::record::local::{current_light, local};
 use crate::record::pool::Stage;
+use crate::wait::forked::end_child;
 
 /// The first function on a light thread's stack. Entered and left with the gate closed.
 pub(crate) unsafe extern "C" fn main(argument: *mut u8) -> ! {
@@ -63,6 +64,7 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
         light.phase.set(Phase::Inside);
         let info = light.job_info();
         let result = catch_unwind(AssertUnwindSafe(|| body(&info)));
+        end_child(light);
         match result {
             Err(payload) if !payload.is::<StopJob>() => return Some(describe(payload.as_ref())),
             _ if light.quit.get() => break,

@@ -28,6 +28,7 @@ use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Kind, OnFault, Pooled, Stage, discard};
 use crate::run::manage::home_of;
 use crate::run::tls_reset;
+use crate::wait::forked::end_child;
 use punctual_linux_io::undisturbed;
 
 /// Why there is no new thread.
@@ -120,6 +121,7 @@ pub(crate) fn serve(light: &Light) {
                 unsafe { call(&pooled.room) };
             }
         }));
+        end_child(light);
         let stage = match result {
             Ok(()) => {
                 pooled.discard.set(pooled.discard_result.get());

@@ -12,6 +12,7 @@
 //!         +0x28  stack guard          copied: one value per process, in every function's epilogue
 //!         +0x30  pointer guard        copied: one value per process
 //!         +tid   thread id            a number of its own that no kernel thread has
+//!         +list  links of all threads to itself: the child of a fork takes itself off a list
 //!         +rseq  processor number     "not registered": the kernel knows only the host thread's
 //! ```
 //!
@@ -51,6 +52,7 @@ pub struct Library {
     call_destructors: Plain,
     initialise_character_tables: Plain,
     tid_offset: usize,
+    list_offset: usize,
     rseq_offset: Option<isize>,
 }
 
@@ -62,16 +64,9 @@ impl Library {
     pub fn find() -> Result<Library, &'static str> {
         static FOUND: OnceLock<Result<Library, &'static str>> = OnceLock::new();
         *FOUND.get_or_init(|| {
-            // The descriptor for debuggers: size in bits, count, offset.
-            let descriptor = sys::symbol(c"_thread_db_pthread_tid").cast::<[u32; 3]>();
-            if descriptor.is_null() {
-                return Err("_thread_db_pthread_tid");
-            }
-            // SAFETY: the symbol is glibc's, and of this layout since libthread_db exists.
-            let [bits, _, offset] = unsafe { *descriptor };
-            if bits != 32 {
-                return Err("a thread id of 32 bits");
-            }
+            let (tid, list) = (c"_thread_db_pthread_tid", c"_thread_db_pthread_list");
+            let tid_offset = field(tid, 32).ok_or("_thread_db_pthread_tid")?;
+            let list_offset = field(list, 128).ok_or("_thread_db_pthread_list")?;
             // SAFETY: the symbols are functions of these types in every glibc that has them.
             unsafe {
                 Ok(Library {
@@ -79,7 +74,8 @@ impl Library {
                     deallocate: function(c"_dl_deallocate_tls", "_dl_deallocate_tls")?,
                     call_destructors: function(c"__call_tls_dtors", "__call_tls_dtors")?,
                     initialise_character_tables: function(c"__ctype_init", "__ctype_init")?,
-                    tid_offset: offset as usize,
+                    tid_offset,
+                    list_offset,
                     rseq_offset: rseq_offset(),
                 })
             }
@@ -97,6 +93,18 @@ impl Library {
         // SAFETY: the thread runs nothing of the program afterwards.
         unsafe { (self.call_destructors)() };
     }
+}
+
+/// Where a field of so many bits lies in a thread's control block: the library tells debuggers.
+fn field(name: &core::ffi::CStr, bits: u32) -> Option<usize> {
+    // Size in bits, count, offset.
+    let descriptor = sys::symbol(name).cast::<[u32; 3]>();
+    if descriptor.is_null() {
+        return None;
+    }
+    // SAFETY: the symbol is glibc's, and of this layout since libthread_db exists.
+    let [size, _, offset] = unsafe { *descriptor };
+    (size == bits).then_some(offset as usize)
 }
 
 /// # Safety
@@ -151,6 +159,8 @@ impl Storage {
             copy_word::<u64>(mine, block, STACK_GUARD);
             copy_word::<u64>(mine, block, POINTER_GUARD);
             block.add(library.tid_offset).cast::<i32>().write(id);
+            let list = block.add(library.list_offset);
+            list.cast::<[*mut u8; 2]>().write([list, list]);
             if let Some(offset) = library.rseq_offset {
                 let area = block.offset(offset);
                 area.add(RSEQ_CPU_ID)

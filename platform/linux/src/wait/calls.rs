@@ -11,6 +11,7 @@ use crate::entry::request::{enter, open_gate, take_deferred_preemption};
 use crate::record::light::Light;
 use crate::record::local::current_light;
 use crate::record::per_cpu::PerCpu;
+use crate::wait::forked;
 use crate::wait::futex::futex;
 use crate::wait::monitor::is_to_end;
 
@@ -90,6 +91,18 @@ impl Caller for Light {
     unsafe fn futex(&self, request: FutexRequest) -> Option<c_long> {
         // SAFETY: as the caller vouches.
         unsafe { futex(self, request) }
+    }
+
+    fn before_fork(&self) {
+        forked::before(self);
+    }
+
+    fn after_fork(&self) {
+        forked::after(self);
+    }
+
+    fn in_child(&self) {
+        forked::begin_child(self);
     }
 
     fn preempt(&self, returns_to: usize) {

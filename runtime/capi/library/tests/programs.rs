@@ -206,6 +206,13 @@ fn calls_that_check_the_room_they_are_given_stop_no_cpu() {
 }
 
 #[test]
+fn a_child_of_a_fork_has_everything_but_the_run() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/children.c", &FORTIFIED) {
+        assert_eq!(said, "a child has everything but the run\n");
+    }
+}
+
+#[test]
 fn a_component_in_c_lives_on_the_supply_of_its_scheduler() {
     if let Some(said) = says("examples/c/tree.c") {
         assert!(

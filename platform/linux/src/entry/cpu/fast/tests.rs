@@ -43,6 +43,7 @@ use crate::record::thread_group::ThreadGroup;
 use crate::run::life::main;
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
+use crate::sys::origin::Origin;
 use crate::sys::program::Standing;
 use crate::sys::{self, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
@@ -88,7 +89,12 @@ fn at(ticks: u64) -> Instant {
 fn host() -> PerCpu {
     let clock = Clock::starting_in(clock_rate(), 3_600_000_000_000);
     assert_eq!(clock.now(), Instant::ZERO);
-    let shared = Shared::new(Post::new(1, IGNORED), 1, Arc::default());
+    let shared = Shared::new(
+        Post::new(1, IGNORED),
+        1,
+        Arc::default(),
+        Origin::of_caller(&[]),
+    );
     PerCpu::new(
         0,
         by_policy::<AnyPolicy, Told, false>(),
