@@ -15,6 +15,8 @@ pub struct Available<U: Unit = Ticks> {
     pub shared: Vec<Instant<U>>,
     /// Of each resource, for exclusive use: not before any use has ended.
     pub exclusive: Vec<Instant<U>>,
+    /// Of each CPU, the process that it executed last.
+    pub processes: Vec<Option<u32>>,
 }
 
 impl<U: Unit> Available<U> {
@@ -25,6 +27,7 @@ impl<U: Unit> Available<U> {
             cpus: all(capacities.cpus.max(1)),
             shared: all(capacities.resources),
             exclusive: all(capacities.resources),
+            processes: core::iter::repeat_n(None, capacities.cpus.max(1)).collect(),
         }
     }
 
@@ -33,5 +36,6 @@ impl<U: Unit> Available<U> {
         self.cpus.fill(instant);
         self.shared.fill(instant);
         self.exclusive.fill(instant);
+        self.processes.fill(None);
     }
 }

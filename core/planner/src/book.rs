@@ -1,17 +1,22 @@
 //! The plan in force: a request changes it behind the cutoff line, or not at all
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::swap;
 
-use punctual_model::{Instant, Span, Ticks, Unit};
+use punctual_model::{Importance, Instant, Span, Ticks, Unit};
 
-use crate::{Available, Capacities, Placement, Planner, Refusal, Search, Segments, Why};
+use crate::{
+    Available, Capacities, Order, Pace, Placement, Planner, Refusal, Search, Segments, Why,
+};
 
 /// A plan: segments, and the place of each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Plan<U: Unit> {
     segments: Segments<U>,
     placements: Vec<Placement<U>>,
+    /// By segment: one that comes before it has begun.
+    entered: Vec<bool>,
 }
 
 impl<U: Unit> Plan<U> {
@@ -19,6 +24,51 @@ impl<U: Unit> Plan<U> {
         Plan {
             segments: Segments::new(capacities),
             placements: Vec::with_capacity(capacities.segments),
+            entered: Vec::with_capacity(capacities.segments),
+        }
+    }
+}
+
+/// The rule for a request that does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overload {
+    /// It is refused: nobody who is guaranteed is removed.
+    #[default]
+    Keep,
+    /// Groups of lower importance that have not begun are removed, the least important first, and
+    /// of equals the one planned last. If the request does not fit then either, nobody is.
+    Shed,
+}
+
+/// A request, beside its segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ask<U: Unit = Ticks> {
+    /// When.
+    pub now: Instant<U>,
+    /// The most that planning takes: the distance of the cutoff line.
+    pub bound: Span<U>,
+    /// The most effort.
+    pub search: Search,
+    /// How fast this machine plans: the window is as wide as `bound` allows. `None`: it does not
+    /// count.
+    pub pace: Option<Pace<U>>,
+    /// The answer is there so long after `now`, or the request is out of time. `None`: it waits
+    /// until the requests before have been answered.
+    pub max_wait: Option<Span<U>>,
+    /// If it does not fit.
+    pub overload: Overload,
+}
+
+impl<U: Unit> Ask<U> {
+    /// One that waits, and keeps what is guaranteed.
+    pub fn new(now: Instant<U>, bound: Span<U>, search: Search) -> Ask<U> {
+        Ask {
+            now,
+            bound,
+            search,
+            pace: None,
+            max_wait: None,
+            overload: Overload::Keep,
         }
     }
 }
@@ -30,13 +80,24 @@ pub struct Accepted<U: Unit = Ticks> {
     pub cutoff: Instant<U>,
     /// The number of the request's first segment in the plan; the others follow.
     pub first: usize,
-    /// Segments looked at.
+    /// Segments looked at, with those of attempts before others were removed.
     pub evaluations: u64,
+    /// How many groups were removed ([`Book::removed`]).
+    pub removed: usize,
+}
+
+/// How far a CPU is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told<U: Unit> {
+    /// Segments with a smaller number are done.
+    done: u64,
+    /// The last one that has started, and when.
+    started: Option<(u64, Instant<U>)>,
 }
 
 /// The plan in force, and a planner for requests.
 ///
-/// Nothing is allocated after [`Book::new`].
+/// Nothing is allocated after its construction.
 #[derive(Clone, Debug)]
 pub struct Book<U: Unit = Ticks> {
     capacities: Capacities,
@@ -50,12 +111,21 @@ pub struct Book<U: Unit = Ticks> {
     available: Available<U>,
     planner: Planner<U>,
     cutoff: Instant<U>,
+    order: Order,
+    /// By CPU: how many segments there were before those of the plan in force.
+    base: Vec<u64>,
+    /// By CPU, in a book that is told.
+    told: Option<Vec<Told<U>>>,
+    /// By group, of numbers below the capacity for segments: one of its segments is frozen or done.
+    begun: Vec<bool>,
+    /// Groups that the request takes the place of.
+    removed: Vec<u32>,
 }
 
 impl<U: Unit> Book<U> {
-    /// An empty plan.
+    /// An empty plan, for a time in which each segment ends when the plan says.
     pub fn new(capacities: Capacities) -> Book<U> {
-        let n = capacities.segments;
+        let (n, cpus) = (capacities.segments, capacities.cpus.max(1));
         Book {
             capacities,
             plan: Plan::new(capacities),
@@ -65,6 +135,24 @@ impl<U: Unit> Book<U> {
             available: Available::from(Instant::ZERO, capacities),
             planner: Planner::new(capacities),
             cutoff: Instant::ZERO,
+            order: Order::new(capacities),
+            base: vec![0; cpus],
+            told: None,
+            begun: vec![false; n],
+            removed: Vec::with_capacity(n),
+        }
+    }
+
+    /// The same for a plan that is executed: a segment has started when [`Book::started`] says so,
+    /// and ended when [`Book::done`] does, earlier than planned or later.
+    pub fn told(capacities: Capacities) -> Book<U> {
+        let told = Told {
+            done: 0,
+            started: None,
+        };
+        Book {
+            told: Some(vec![told; capacities.cpus.max(1)]),
+            ..Book::new(capacities)
         }
     }
 
@@ -78,20 +166,40 @@ impl<U: Unit> Book<U> {
         &self.plan.placements
     }
 
+    /// Their needs before they start.
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
     /// No segment that starts before is moved any more.
     pub fn cutoff(&self) -> Instant<U> {
         self.cutoff
     }
 
+    /// The groups that the last request removed when it was accepted.
+    pub fn removed(&self) -> &[u32] {
+        &self.removed
+    }
+
+    /// On a CPU, the segments with a number below `frontier` are done ([`Order::number`]). O(1).
+    pub fn done(&mut self, cpu: usize, frontier: u64) {
+        if let Some(told) = self.told.as_mut().and_then(|told| told.get_mut(cpu)) {
+            told.done = frontier.max(told.done);
+        }
+    }
+
+    /// On a CPU, the segment of this number has started. Earlier than planned, it keeps its place
+    /// also where that is behind a cutoff, and is over earlier. O(1).
+    pub fn started(&mut self, cpu: usize, number: u64, now: Instant<U>) {
+        if let Some(told) = self.told.as_mut().and_then(|told| told.get_mut(cpu)) {
+            told.started = Some((number, now));
+        }
+    }
+
     /// Plans a group beside all that is guaranteed, at `now`, where planning takes at most `bound`.
     ///
-    /// A request before the cutoff of the one before waits until then. Segments that have ended by
-    /// the time at which planning begins are forgotten when the request is accepted.
-    ///
-    /// The cost is that of [`Planner::plan`] for the plan in force and the group together.
-    ///
     /// # Errors
-    /// [`Refusal`]; the plan in force is then what it was.
+    /// As [`Book::ask`].
     pub fn request(
         &mut self,
         now: Instant<U>,
@@ -99,43 +207,179 @@ impl<U: Unit> Book<U> {
         group: &Segments<U>,
         search: &Search,
     ) -> Result<Accepted<U>, Refusal<U>> {
-        let begin = now.max(self.cutoff);
-        self.cutoff = begin.saturating_add(bound);
-        let Some(first) = self.assemble(begin, group) else {
-            return Err(Refusal {
-                why: Why::TooLarge,
-                late: None,
-                evaluations: 0,
-                backtracks: 0,
+        self.ask(&Ask::new(now, bound, *search), group, |_| false)
+    }
+
+    /// Plans a group beside all that is guaranteed. `dead` tells the groups that were killed: their
+    /// segments behind the cutoff are taken out, but for those in whose place a handler cleans up.
+    ///
+    /// A request before the cutoff of the one before waits until then. Segments that have ended by
+    /// the time at which planning begins are forgotten when the request is accepted.
+    ///
+    /// The cost is that of [`Planner::plan`] for the plan in force and the group together. With
+    /// [`Overload::Shed`] it may be so for each group that is removed; the evaluations and the time
+    /// of the search are those of all attempts.
+    ///
+    /// # Errors
+    /// [`Refusal`]; the plan in force is then what it was.
+    pub fn ask(
+        &mut self,
+        ask: &Ask<U>,
+        group: &Segments<U>,
+        dead: impl Fn(u32) -> bool,
+    ) -> Result<Accepted<U>, Refusal<U>> {
+        let begin = ask.now.max(self.cutoff);
+        let answer = begin.saturating_add(ask.bound);
+        let wait = answer.since(ask.now);
+        if ask.max_wait.is_some_and(|most| wait > most) {
+            return Err(refused(Why::OutOfTime));
+        }
+        self.cutoff = answer;
+        self.removed.clear();
+        let done = self.plan_with(ask, group, begin, dead);
+        if done.is_err() {
+            self.removed.clear();
+        }
+        done
+    }
+
+    fn plan_with(
+        &mut self,
+        ask: &Ask<U>,
+        group: &Segments<U>,
+        begin: Instant<U>,
+        dead: impl Fn(u32) -> bool,
+    ) -> Result<Accepted<U>, Refusal<U>> {
+        let (mut spent, mut left) = (0, ask.bound);
+        loop {
+            let first = self.assemble(begin, group, &dead);
+            let first = first.ok_or(refused(Why::TooLarge));
+            // Others have no room to give before they have been looked at.
+            let search = Search {
+                evaluations: ask.search.evaluations.saturating_sub(spent),
+                ..ask.search
+            };
+            let unplaced = self.frozen.iter().filter(|place| place.is_none()).count();
+            let unplaced = unplaced + group.len();
+            let search = match ask.pace {
+                Some(pace) => pace.search(unplaced, left, &search),
+                None => Some(search),
+            };
+            let search = search.ok_or(refused(Why::OutOfTime))?;
+            self.available.reset(self.cutoff);
+            let planned = first.and_then(|first| {
+                let (next, frozen) = (&self.next.segments, &self.frozen);
+                let plan = self
+                    .planner
+                    .plan_behind(next, &self.available, frozen, &search);
+                plan.map(|plan| {
+                    self.next.placements.clear();
+                    self.next.placements.extend_from_slice(plan);
+                    first
+                })
             });
-        };
-        self.available.reset(self.cutoff);
-        let placements =
-            self.planner
-                .plan_behind(&self.next.segments, &self.available, &self.frozen, search)?;
-        self.next.placements.clear();
-        self.next.placements.extend_from_slice(placements);
+            let evaluations = match planned {
+                Ok(_) => self.planner.evaluations(),
+                Err(refusal) => refusal.evaluations,
+            };
+            spent += evaluations;
+            if let Some(pace) = ask.pace {
+                left = left.saturating_sub(pace.spent(unplaced, evaluations));
+            }
+            match planned {
+                Ok(first) => return Ok(self.accept(first, spent, begin, group)),
+                Err(refusal) => {
+                    let keep = ask.overload == Overload::Keep || refusal.why == Why::OutOfTime;
+                    if keep || !self.remove_one(group, begin, &dead) {
+                        return Err(refusal);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next plan is in force.
+    fn accept(
+        &mut self,
+        first: usize,
+        evaluations: u64,
+        begin: Instant<U>,
+        group: &Segments<U>,
+    ) -> Accepted<U> {
+        for number in 0..self.plan.placements.len() {
+            if self.has_ended(number, begin) {
+                let base = &mut self.base[self.plan.placements[number].cpu];
+                *base = self.order.number(number).saturating_add(1).max(*base);
+            }
+        }
+        for segment in group.iter() {
+            if let Some(begun) = self.begun.get_mut(segment.group as usize) {
+                *begun = false;
+            }
+        }
         swap(&mut self.plan, &mut self.next);
-        Ok(Accepted {
+        let plan = &self.plan;
+        self.order.set(&plan.segments, &plan.placements, &self.base);
+        Accepted {
             cutoff: self.cutoff,
             first,
-            evaluations: self.planner.evaluations(),
-        })
+            evaluations,
+            removed: self.removed.len(),
+        }
+    }
+
+    /// Whether a segment of the plan in force is over when planning begins.
+    fn has_ended(&self, number: usize, begin: Instant<U>) -> bool {
+        let place = self.plan.placements[number];
+        match &self.told {
+            Some(told) => self.order.number(number) < told[place.cpu].done,
+            None => place.end <= begin,
+        }
+    }
+
+    /// When a segment that has not ended has started, if it has.
+    fn has_started(&self, number: usize) -> Option<Instant<U>> {
+        let told = self.told.as_ref()?[self.plan.placements[number].cpu];
+        let (last, at) = told.started?;
+        (last == self.order.number(number)).then_some(at)
+    }
+
+    /// Whether the place of a segment stays what it is.
+    fn is_frozen(&self, number: usize) -> bool {
+        self.plan.placements[number].start < self.cutoff || self.has_started(number).is_some()
+    }
+
+    /// Whether a segment that has not ended stays, and whether its place does.
+    fn stays(&self, number: usize, dead: impl Fn(u32) -> bool) -> (bool, bool) {
+        let segments = &self.plan.segments;
+        let group = segments.segment(number).group;
+        let frozen = self.is_frozen(number);
+        let cleans = self.plan.entered[number] && !segments.cleanup(number).is_zero();
+        let stays = frozen || !(dead(group) && !cleans || self.removed.contains(&group));
+        (stays, frozen)
     }
 
     /// The next plan's segments: the old ones that have not ended, then the group's. The number of
     /// the first of those; `None` without room.
-    fn assemble(&mut self, begin: Instant<U>, group: &Segments<U>) -> Option<usize> {
+    fn assemble(
+        &mut self,
+        begin: Instant<U>,
+        group: &Segments<U>,
+        dead: impl Fn(u32) -> bool,
+    ) -> Option<usize> {
         self.next.segments.clear();
+        self.next.entered.clear();
         self.frozen.clear();
         self.renumbered.clear();
-        for place in &self.plan.placements {
-            let ended = place.end <= begin;
-            let number = (!ended).then_some(self.frozen.len());
-            self.renumbered.push(number);
-            if !ended {
-                let frozen = place.start < self.cutoff;
-                self.frozen.push(frozen.then_some(*place));
+        self.enter(begin);
+        for number in 0..self.plan.placements.len() {
+            let (stays, frozen) = self.stays(number, &dead);
+            let stays = stays && !self.has_ended(number, begin);
+            self.renumbered.push(stays.then_some(self.frozen.len()));
+            if stays {
+                let place = self.plan.placements[number];
+                self.frozen.push(frozen.then_some(place));
+                self.next.entered.push(self.plan.entered[number]);
             }
         }
         let first = self.frozen.len();
@@ -146,6 +390,68 @@ impl<U: Unit> Book<U> {
         let next = &mut self.next.segments;
         next.add(&self.plan.segments, old).ok()?;
         next.add(group, |number| Some(first + number)).ok()?;
+        self.next.entered.resize(first + group.len(), false);
         Some(first)
+    }
+
+    /// Notes which groups have begun, and behind which segments of theirs others have.
+    fn enter(&mut self, begin: Instant<U>) {
+        for number in 0..self.plan.placements.len() {
+            if !self.is_frozen(number) && !self.has_ended(number, begin) {
+                continue;
+            }
+            let place = &self.plan.placements[number];
+            if let Some(at) = self.has_started(number).filter(|&at| at < place.start) {
+                let length = place.end.since(place.start);
+                let (start, end) = (at, at.saturating_add(length));
+                self.plan.placements[number] = Placement {
+                    start,
+                    end,
+                    ..*place
+                };
+            }
+            let group = self.plan.segments.segment(number).group;
+            if let Some(begun) = self.begun.get_mut(group as usize) {
+                *begun = true;
+            }
+            for after in self.plan.segments.successors(number) {
+                self.plan.entered[after] = true;
+            }
+        }
+    }
+
+    /// Adds the least important group below the new one to those that are removed, if any is left
+    /// that has not begun. O(segments).
+    fn remove_one(
+        &mut self,
+        group: &Segments<U>,
+        begin: Instant<U>,
+        dead: impl Fn(u32) -> bool,
+    ) -> bool {
+        let own = (0..group.len()).map(|number| group.importance(number));
+        let own = own.min().unwrap_or(Importance(0));
+        let segments = &self.plan.segments;
+        let candidates = (0..segments.len()).filter(|&number| {
+            let group = segments.segment(number).group;
+            let begun = self.begun.get(group as usize).copied().unwrap_or(true);
+            !begun
+                && segments.importance(number) < own
+                && self.stays(number, &dead).0
+                && !self.has_ended(number, begin)
+        });
+        let least =
+            candidates.min_by_key(|&number| (segments.importance(number), usize::MAX - number));
+        let least = least.map(|number| segments.segment(number).group);
+        self.removed.extend(least);
+        least.is_some()
+    }
+}
+
+fn refused<U: Unit>(why: Why) -> Refusal<U> {
+    Refusal {
+        why,
+        late: None,
+        evaluations: 0,
+        backtracks: 0,
     }
 }

@@ -8,6 +8,8 @@
 //!  Segments ── Planner::plan(segments, available, search) ──> Placement of each | Refusal
 //!     a request at t ── Book::request ──> what starts before t + bound is frozen,
 //!                                         the rest and the request are planned together
+//!     Order ── what each segment of a plan needs done before it starts, early or late
+//!     Kills ── the groups that are to end early, which dispatchers and the next request read
 //! ```
 //!
 //! [`Planner`] extends a plan one segment after the other. Among the first `window` eligible
@@ -20,13 +22,17 @@
 //! 1. A segment executes on any one CPU, without preemption, for at most its wcet.
 //! 2. All its resources are its own from its start to its end. A thread's place (its stack) is one
 //!    more resource, which each segment of that thread uses alone.
-//! 3. CPUs are alike, and theirs is all the time from the instants in [`Available`] on.
+//! 3. All time of the CPUs is theirs from the instants in [`Available`] on.
+//! 4. CPUs are alike, but for segments with a [`Location`].
 //!
 //! # Invariants
 //!
 //! * **An accepted plan is its own proof**: CPUs, resources, precedence and deadlines hold, however
 //!   the search was bounded. A bound changes acceptance only.
-//! * **A refusal changes nothing** in the plan in force.
+//! * **A refusal changes nothing** in the plan in force. A group is removed from it only for one
+//!   of higher importance that then fits, and never once it has begun.
+//! * **Nobody starts later than planned**, when each segment starts once its [`Order`] allows it,
+//!   and at its planned start at the latest: as long as none executes for longer than its wcet.
 //! * **Bounded**: after construction nothing is allocated. A plan of n segments with a window of k
 //!   takes at most the evaluations of its [`Search`], and one sort.
 //!
@@ -69,12 +75,18 @@ extern crate alloc;
 
 mod available;
 mod book;
+mod kills;
+mod order;
+mod pace;
 mod planner;
 mod search;
 mod segments;
 
 pub use available::Available;
-pub use book::{Accepted, Book};
+pub use book::{Accepted, Ask, Book, Overload};
+pub use kills::{GroupKey, Kills, Unknown};
+pub use order::Order;
+pub use pace::Pace;
 pub use planner::{Placement, Planner};
-pub use search::{Heuristic, Late, Refusal, Search, Why, evaluations};
-pub use segments::{Capacities, Mistake, Segment, Segments, Use};
+pub use search::{Heuristic, Late, Locality, Refusal, Search, Why, evaluations};
+pub use segments::{Capacities, Location, Mistake, Segment, Segments, Use};

@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, Mode, Ticks, Unit};
+use core::cmp::Reverse;
 
-use crate::{Available, Capacities, Late, Refusal, Search, Segments, Why};
+use punctual_model::{Instant, Mode, Ticks, Unit, Work};
+
+use crate::{Available, Capacities, Late, Locality, Location, Refusal, Search, Segments, Why};
 
 /// When and where a segment executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,9 +22,14 @@ pub struct Placement<U: Unit = Ticks> {
 /// A segment in the window: its value, its rank by effective deadline, its earliest start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Candidate<U: Unit> {
+    /// It switches to another process, and that counts.
+    switches: bool,
     value: Instant<U>,
     rank: usize,
     start: Instant<U>,
+    end: Instant<U>,
+    /// `None`: the one of those that are free by then.
+    cpu: Option<usize>,
 }
 
 /// A placement that may be taken back, and how much had been noted for that before.
@@ -30,6 +37,8 @@ struct Candidate<U: Unit> {
 struct Vertex<U: Unit> {
     choice: Candidate<U>,
     notes: usize,
+    /// The process that its CPU executed before.
+    process: Option<u32>,
 }
 
 /// Where the times of one kind begin in [`Planner::times`]: of CPUs at 0, then those.
@@ -57,6 +66,8 @@ pub struct Planner<U: Unit = Ticks> {
     eligible: Vec<usize>,
     /// From when on: CPUs, resources for shared and for exclusive use, segments.
     times: Vec<Instant<U>>,
+    /// By CPU: the process of the segment placed last.
+    processes: Vec<Option<u32>>,
     /// Former values of those, in order of the changes.
     notes: Vec<(usize, Instant<U>)>,
     vertices: Vec<Vertex<U>>,
@@ -89,6 +100,7 @@ impl<U: Unit> Planner<U> {
             waits: Vec::with_capacity(n),
             eligible: Vec::with_capacity(n),
             times: Vec::with_capacity(base.ready + n),
+            processes: Vec::with_capacity(cpus),
             notes: Vec::with_capacity(n + 2 * capacities.uses + capacities.orders),
             vertices: Vec::with_capacity(n),
             placements: Vec::with_capacity(n),
@@ -130,7 +142,8 @@ impl<U: Unit> Planner<U> {
         (self.evaluations, self.backtracks) = (0, 0);
         let sizes = [&available.cpus, &available.shared, &available.exclusive].map(Vec::len);
         let resources = self.capacities.resources;
-        let is_for_this = sizes == [self.base.shared, resources, resources];
+        let is_for_this = sizes == [self.base.shared, resources, resources]
+            && available.processes.len() == self.base.shared;
         if !is_for_this || !segments.fits(&self.capacities) {
             return Err(self.refusal(Why::TooLarge));
         }
@@ -170,7 +183,7 @@ impl<U: Unit> Planner<U> {
         // Segments stand behind their predecessors, so this goes from successors to those.
         for before in (0..n).rev() {
             for after in segments.successors(before) {
-                let work = segments.segment(after).wcet.as_span();
+                let work = segments.least_wcet(after).as_span();
                 let latest = self.effective[after].saturating_sub(work);
                 self.effective[before] = self.effective[before].min(latest);
             }
@@ -189,6 +202,8 @@ impl<U: Unit> Planner<U> {
         self.waits
             .extend((0..n).map(|number| segments.predecessors(number)));
         self.times.clear();
+        self.processes.clear();
+        self.processes.extend_from_slice(&available.processes);
         self.times.extend_from_slice(&available.cpus);
         self.times.extend_from_slice(&available.shared);
         self.times.extend_from_slice(&available.exclusive);
@@ -214,6 +229,10 @@ impl<U: Unit> Planner<U> {
                 continue;
             };
             self.placements[number] = place;
+            if place.end >= self.times[place.cpu] {
+                let location = segments.location(number);
+                self.processes[place.cpu] = location.map(|location| location.process);
+            }
             self.later(place.cpu, place.end);
             self.occupy(segments, number, place.end);
             for after in segments.successors(number) {
@@ -278,27 +297,23 @@ impl<U: Unit> Planner<U> {
         }
         let mut best: Option<Candidate<U>> = None;
         for position in 0..window {
-            let rank = self.eligible[position];
-            let number = self.by_deadline[rank];
-            let segment = segments.segment(number);
-            let deadline = self.effective[number];
-            let start = self.earliest_start(segments, number);
+            let candidate = self.evaluate(segments, search, self.eligible[position]);
             self.evaluations += 1;
-            let end = start.checked_add(segment.wcet.as_span());
-            if end.is_none_or(|end| end > deadline) {
+            let number = self.by_deadline[candidate.rank];
+            let deadline = self.effective[number];
+            // Where CPUs differ, not every choice of one is tried.
+            self.complete &= candidate.cpu.is_none();
+            // The end of one that would never end is its start.
+            if candidate.end > deadline || candidate.end == candidate.start {
                 let behind = self.vertices.len();
                 self.late.get_or_insert(Late {
                     segment: number,
-                    start,
+                    start: candidate.start,
                     effective_deadline: deadline,
                     behind,
                 });
                 return Ok(None);
             }
-            let value = search
-                .heuristic
-                .value(segment.release, start, segment.wcet, deadline);
-            let candidate = Candidate { value, rank, start };
             let untried = tried.is_none_or(|tried| candidate > tried);
             if untried && best.is_none_or(|best| candidate < best) {
                 best = Some(candidate);
@@ -308,13 +323,80 @@ impl<U: Unit> Planner<U> {
         Ok(best)
     }
 
-    /// The latest of: its release, its predecessors' ends, the first free CPU, its resources.
-    fn earliest_start(&self, segments: &Segments<U>, number: usize) -> Instant<U> {
+    /// An eligible segment, as early as it can start.
+    fn evaluate(&self, segments: &Segments<U>, search: &Search, rank: usize) -> Candidate<U> {
+        let number = self.by_deadline[rank];
+        let (segment, ready) = (segments.segment(number), self.ready(segments, number));
+        let value = |start| {
+            let deadline = self.effective[number];
+            let heuristic = search.heuristic;
+            heuristic.value(segment.release, start, segment.wcet, deadline)
+        };
+        if let Some(location) = segments.location(number) {
+            let located = self.locate(segment.wcet, &location, ready, search);
+            let start = located.start;
+            let (value, switches) = (value(start), located.switches);
+            return Candidate {
+                value,
+                rank,
+                switches,
+                ..located
+            };
+        }
         let cpus = &self.times[..self.base.shared];
-        let cpu = cpus.iter().min().copied().unwrap_or(Instant::MAX);
+        let start = ready.max(cpus.iter().min().copied().unwrap_or(Instant::MAX));
+        Candidate {
+            switches: false,
+            value: value(start),
+            rank,
+            start,
+            end: start.checked_add(segment.wcet.as_span()).unwrap_or(start),
+            cpu: None,
+        }
+    }
+
+    /// A segment with a location, on the best CPU for it. O(CPUs).
+    fn locate(
+        &self,
+        wcet: Work<U>,
+        location: &Location<U>,
+        ready: Instant<U>,
+        search: &Search,
+    ) -> Candidate<U> {
+        let home = location.home.filter(|&home| home < self.base.shared);
+        let only = home.filter(|_| search.locality == Locality::OnlyLocal);
+        let switches = |cpu: usize| self.processes[cpu] != Some(location.process);
+        let cpus = only.map_or(0..self.base.shared, |home| home..home + 1);
+        let best = cpus.min_by_key(|&cpu| {
+            let start = ready.max(self.times[cpu]);
+            let (away, freed) = (home != Some(cpu), Reverse(self.times[cpu]));
+            (start, away, search.within_process && switches(cpu), freed)
+        });
+        let cpu = best.unwrap_or(0);
+        let start = ready.max(self.times[cpu]);
+        let work = match home {
+            Some(home) if home != cpu => location.away,
+            _ => wcet,
+        };
+        let whole = match switches(cpu) {
+            true => work.saturating_add(location.switch),
+            false => work,
+        };
+        Candidate {
+            switches: search.within_process && switches(cpu),
+            value: start,
+            rank: 0,
+            start,
+            end: start.checked_add(whole.as_span()).unwrap_or(start),
+            cpu: Some(cpu),
+        }
+    }
+
+    /// The latest of: its release, its predecessors' ends, its resources.
+    fn ready(&self, segments: &Segments<U>, number: usize) -> Instant<U> {
         let own = self.times[self.base.ready + number];
         let uses = segments.uses(number).iter();
-        uses.fold(own.max(cpu), |start, used| {
+        uses.fold(own, |start, used| {
             let base = match used.mode {
                 Mode::Shared => self.base.shared,
                 Mode::Exclusive => self.base.exclusive,
@@ -325,16 +407,18 @@ impl<U: Unit> Planner<U> {
 
     fn place(&mut self, segments: &Segments<U>, choice: Candidate<U>) {
         let number = self.by_deadline[choice.rank];
-        let start = choice.start;
-        let end = start.saturating_add(segments.segment(number).wcet.as_span());
+        let Candidate { start, end, .. } = choice;
+        // Of the CPUs that are free by then the one that has been free for the shortest time.
+        let free = (0..self.base.shared).filter(|&cpu| self.times[cpu] <= start);
+        let shortest = || free.max_by_key(|&cpu| (self.times[cpu], usize::MAX - cpu));
+        let cpu = choice.cpu.or_else(shortest).unwrap_or(0);
+        let location = segments.location(number);
+        let process = location.map(|location| location.process);
         self.vertices.push(Vertex {
             choice,
             notes: self.notes.len(),
+            process: core::mem::replace(&mut self.processes[cpu], process),
         });
-        // Of the CPUs that are free by then the one that has been free for the shortest time.
-        let free = (0..self.base.shared).filter(|&cpu| self.times[cpu] <= start);
-        let cpu = free.max_by_key(|&cpu| (self.times[cpu], usize::MAX - cpu));
-        let cpu = cpu.unwrap_or(0);
         self.placements[number] = Placement { cpu, start, end };
         self.later(cpu, end);
         self.occupy(segments, number, end);
@@ -350,6 +434,7 @@ impl<U: Unit> Planner<U> {
 
     fn take_back(&mut self, segments: &Segments<U>, vertex: Vertex<U>) {
         let number = self.by_deadline[vertex.choice.rank];
+        self.processes[self.placements[number].cpu] = vertex.process;
         for after in segments.successors(number) {
             if self.waits[after] == 0 {
                 self.set_eligible(self.rank[after], false);
@@ -398,7 +483,7 @@ impl<U: Unit> Planner<U> {
 mod tests {
     use super::*;
     use crate::{Book, Segment, Use};
-    use punctual_model::{Span, Work};
+    use punctual_model::Span;
 
     /// Where all that is kept stands, and how much room it has.
     fn room(planner: &Planner) -> [(usize, usize); 9] {

@@ -73,6 +73,20 @@ pub struct Search {
     pub backtracks: u64,
     /// Never more evaluations than this.
     pub evaluations: u64,
+    /// Where segments with a home execute.
+    pub locality: Locality,
+    /// Prefers segments of the process that their CPU executed last, to switch less.
+    pub within_process: bool,
+}
+
+/// The CPU of a segment with a home (Spring §5.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Locality {
+    /// At home if it starts no later there than elsewhere.
+    #[default]
+    Earliest,
+    /// At home, also if it starts later there.
+    OnlyLocal,
 }
 
 impl Default for Search {
@@ -83,6 +97,8 @@ impl Default for Search {
             window: 7,
             backtracks: 0,
             evaluations: u64::MAX,
+            locality: Locality::Earliest,
+            within_process: false,
         }
     }
 }
@@ -152,7 +168,7 @@ pub struct Late<U: Unit = Ticks> {
     pub start: Instant<U>,
     /// It had to end by then, for itself and for its successors.
     pub effective_deadline: Instant<U>,
-    /// So many segments were placed before: 0 says that no plan exists.
+    /// So many segments were placed before: 0 says that no plan exists, unless it has a location.
     pub behind: usize,
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{Instant, Mode, Ticks, Unit, Work};
+use punctual_model::{Importance, Instant, Mode, Ticks, Unit, Work};
 
 /// The most that a planner has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,19 @@ pub struct Use {
     pub mode: Mode,
 }
 
+/// Where a segment executes best. Without one, all CPUs are alike for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Location<U: Unit = Ticks> {
+    /// The caller's number of its address space.
+    pub process: u32,
+    /// The CPU near which the memory of that is.
+    pub home: Option<usize>,
+    /// The most that it executes away from its home.
+    pub away: Work<U>,
+    /// Its additional cost where the segment before on its CPU is of another process, or none is.
+    pub switch: Work<U>,
+}
+
 /// Why a segment or an order is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
@@ -97,6 +110,10 @@ struct Row<U: Unit> {
     uses: (usize, usize),
     first: Option<usize>,
     predecessors: u32,
+    importance: Importance,
+    location: Option<Location<U>>,
+    /// Executes in its place when its group is dead and has begun; zero: nothing.
+    cleanup: Work<U>,
 }
 
 /// One order of a segment, and the next one of the same segment.
@@ -150,6 +167,9 @@ impl<U: Unit> Segments<U> {
             uses: (from, self.uses.len()),
             first: None,
             predecessors: 0,
+            importance: Importance::default(),
+            location: None,
+            cleanup: Work::ZERO,
         });
         Ok(number)
     }
@@ -169,6 +189,72 @@ impl<U: Unit> Segments<U> {
         self.orders.push(Order { after, next });
         self.rows[after].predecessors += 1;
         Ok(())
+    }
+
+    /// The value of the group of a segment, in overload.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn set_importance(&mut self, number: usize, importance: Importance) {
+        self.rows[number].importance = importance;
+    }
+
+    /// Where a segment executes best.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn set_location(&mut self, number: usize, location: Location<U>) {
+        self.rows[number].location = Some(location);
+    }
+
+    /// If its group is killed at the boundary before a segment, a handler executes in its place.
+    ///
+    /// # Errors
+    /// The wcet of the segment, when the handler needs more than was planned for that, or its
+    /// resources are not all among those of the segment.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn set_cleanup(
+        &mut self,
+        number: usize,
+        handler: Work<U>,
+        uses: &[Use],
+    ) -> Result<(), Work<U>> {
+        let planned = self.rows[number].segment.wcet;
+        let has = |used: &Use| {
+            let mut own = self.uses(number).iter();
+            own.any(|own| {
+                own.resource == used.resource
+                    && (own.mode == Mode::Exclusive || own.mode == used.mode)
+            })
+        };
+        if handler > planned || !uses.iter().all(has) {
+            return Err(planned);
+        }
+        self.rows[number].cleanup = handler;
+        Ok(())
+    }
+
+    /// Attaches a group with a dependent guarantee: it is planned with the segments that are here,
+    /// and starts when `after` has ended. Nothing is left to do at run time but to pass that
+    /// boundary. The number of the child's first segment. O(segments · orders) of the child.
+    ///
+    /// # Errors
+    /// A full table, which then has part of the child; or no such segment.
+    pub fn attach(&mut self, child: &Segments<U>, after: usize) -> Result<usize, Mistake> {
+        let first = self.rows.len();
+        if after >= first {
+            return Err(Mistake::Order {
+                before: after,
+                after: first,
+            });
+        }
+        self.add(child, |number| Some(first + number))?;
+        for number in (0..child.len()).filter(|&number| child.predecessors(number) == 0) {
+            self.precede(after, first + number)?;
+        }
+        Ok(first)
     }
 
     /// The number of segments.
@@ -213,6 +299,44 @@ impl<U: Unit> Segments<U> {
         })
     }
 
+    /// The value of the group of a segment.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn importance(&self, number: usize) -> Importance {
+        self.rows[number].importance
+    }
+
+    /// Where a segment executes best.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn location(&self, number: usize) -> Option<Location<U>> {
+        self.rows[number].location
+    }
+
+    /// The most that a handler in place of a segment executes; zero: there is none.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn cleanup(&self, number: usize) -> Work<U> {
+        self.rows[number].cleanup
+    }
+
+    /// The least that a segment executes on any CPU, at worst.
+    pub(crate) fn least_wcet(&self, number: usize) -> Work<U> {
+        let row = &self.rows[number];
+        match row.location {
+            Some(location) if location.home.is_some() => row.segment.wcet.min(location.away),
+            _ => row.segment.wcet,
+        }
+    }
+
+    /// The most that there is room for.
+    pub fn capacities(&self) -> Capacities {
+        self.capacities
+    }
+
     /// Whether a planner of these capacities has room for all of it.
     pub(crate) fn fits(&self, capacities: &Capacities) -> bool {
         self.rows.len() <= capacities.segments
@@ -246,7 +370,11 @@ impl<U: Unit> Segments<U> {
         place: impl Fn(usize) -> Option<usize>,
     ) -> Result<(), Mistake> {
         for number in (0..others.len()).filter(|&number| place(number).is_some()) {
-            self.push(*others.segment(number), others.uses(number))?;
+            let new = self.push(*others.segment(number), others.uses(number))?;
+            let row = &others.rows[number];
+            let taken = &mut self.rows[new];
+            (taken.importance, taken.location) = (row.importance, row.location);
+            taken.cleanup = row.cleanup;
         }
         for before in 0..others.len() {
             for after in others.successors(before) {

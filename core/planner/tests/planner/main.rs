@@ -1,7 +1,10 @@
-//! Plans of small sets beside every possible one, of large sets beside known shares of success.
+//! The planner beside independent checks: exhaustive search, the checker of certificates, counts
 
 mod book;
 mod common;
 mod counted;
+mod dispatch;
 mod exhaustive;
+mod located;
+mod shed;
 mod success;
