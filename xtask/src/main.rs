@@ -119,7 +119,7 @@ struct TestOptions {
 #[derive(Args)]
 struct FuzzOptions {
     /// What to feed
-    #[arg(value_parser = ["spec"])]
+    #[arg(value_parser = ["spec", "virtual_time"])]
     target: String,
     /// How long, in seconds
     #[arg(long, default_value_t = 20)]

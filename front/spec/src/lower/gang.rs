@@ -137,9 +137,9 @@ pub(super) fn lower_gangs(
     for section in sections {
         let gang = lower_gang(&section, names, report);
         let task_broken = |id: TaskId| places.tasks.get(id.index()).is_none_or(|t| t.broken);
-        let broken = section.record.broken
-            || gang.members().next().is_none()
-            || gang.members().any(task_broken);
+        // Members are missing without a mistake where a list of the file is empty.
+        let lost = gang.members().next().is_none() && !report.is_empty();
+        let broken = section.record.broken || lost || gang.members().any(task_broken);
         gangs.push(gang);
         places.gangs.push(GangPlaces { section, broken });
     }

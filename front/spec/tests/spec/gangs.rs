@@ -90,6 +90,7 @@ fn barriers_are_waits_for_all_members_of_the_superstep_before() {
 fn mistakes_of_gangs_stand_where_they_are_and_once() {
     for name in [
         "without-members",
+        "on-no-cpu",
         "on-one-cpu-twice",
         "of-different-constraints",
         "with-a-mistake-in-every-member",
