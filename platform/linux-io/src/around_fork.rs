@@ -27,13 +27,13 @@ extern "C" fn prepare() {
     if let Some(caller) = current() {
         sys::lock_streams();
         begin_undisturbed();
-        caller.before_fork();
+        caller.origin().widen();
     }
 }
 
 extern "C" fn in_parent() {
     if let Some(caller) = current() {
-        caller.after_fork();
+        caller.origin().narrow(caller.cpu());
         sys::unlock_streams();
         end_undisturbed();
     }

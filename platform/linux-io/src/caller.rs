@@ -9,6 +9,7 @@ use crate::backoff::Backoff;
 use crate::futex::FutexRequest;
 use crate::ring::{Ring, Waiter};
 use crate::sys::calls::Direction;
+use crate::sys::origin::Origin;
 
 /// A light thread, as its calls see it. All of this is asked by the thread itself.
 ///
@@ -58,11 +59,11 @@ pub trait Caller {
     /// The word of the request is valid, by the contract of futex(2).
     unsafe fn futex(&self, request: FutexRequest) -> Option<c_long>;
 
-    /// It is about to make a child process by `fork(2)`, which inherits from it.
-    fn before_fork(&self);
+    /// The heritage of the program's own threads.
+    fn origin(&self) -> &Origin;
 
-    /// The child has been made, or has been refused.
-    fn after_fork(&self);
+    /// Its CPU, in the order of the run.
+    fn cpu(&self) -> usize;
 
     /// This is the child, in which the thread is alone and no light thread from now on.
     fn in_child(&self);

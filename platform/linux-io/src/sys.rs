@@ -8,6 +8,7 @@ use core::ffi::{c_int, c_long, c_void};
 use punctual_switch::system_call;
 
 pub(crate) mod calls;
+pub(crate) mod origin;
 
 /// A signed argument as the register that the kernel reads.
 pub fn word(value: impl Into<i64>) -> u64 {
@@ -55,6 +56,13 @@ pub fn read_clock(clock: KernelClock) -> u64 {
     }
     t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
 }
+
+// Types of the calls that make threads and programs.
+pub(crate) use libc::{
+    FILE as Stream, pid_t as Pid, posix_spawn_file_actions_t as SpawnActions,
+    posix_spawnattr_t as SpawnAttributes, pthread_attr_t as ThreadAttributes,
+    pthread_t as KernelThread,
+};
 
 // glibc's allocator under its other names, below the entries of `interpose`.
 unsafe extern "C" {

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual_kern::{Policy, Sink};
+use punctual_linux_io::Origin;
 
 use crate::entry::missing;
 use crate::record::input::{CpuInput, RunError, RunOptions};
@@ -38,7 +39,6 @@ use crate::run::mode::{MemoryLock, claim_signal};
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
-use crate::sys::origin::Origin;
 use crate::time::clock::{Clock, ClockSource, clock_rate};
 use crate::time::offset::{self, ClockOffset};
 use crate::wait::calls;

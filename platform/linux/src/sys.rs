@@ -20,7 +20,6 @@ use action::KernelAction;
 pub(crate) mod action;
 mod counter;
 pub(crate) mod locals;
-pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod remark;
 mod text;
@@ -504,6 +503,12 @@ pub(crate) fn write_error(text: &[u8]) {
             [2, address(text.as_ptr()), text.len() as u64],
         )
     };
+}
+
+/// Ends the process at once, without anything that is registered for its end.
+pub(crate) fn end_process(code: c_int) -> ! {
+    // SAFETY: it does not come back.
+    unsafe { libc::_exit(code) }
 }
 
 /// The gate as the signal handler returns it.

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use punctual_kern::{Event, NodeId};
-use punctual_linux_io::Ring;
+use punctual_linux_io::{Origin, Ring};
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
@@ -28,7 +28,6 @@ use crate::record::post::Post;
 use crate::record::takers::{MOST_TAKERS, Taken};
 use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
-use crate::sys::origin::Origin;
 use crate::sys::{self, SwitchLog, SwitchWatch};
 use crate::time::clock::Clock;
 use crate::time::deferral::Deferral;

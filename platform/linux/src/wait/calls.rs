@@ -4,7 +4,7 @@ use core::ffi::c_long;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
-use punctual_linux_io::{Backoff, Caller, Direction, FutexRequest, Ring, Waiter};
+use punctual_linux_io::{Backoff, Caller, Direction, FutexRequest, Origin, Ring, Waiter};
 use punctual_model::Instant;
 
 use crate::entry::request::{enter, open_gate, take_deferred_preemption};
@@ -93,12 +93,12 @@ impl Caller for Light {
         unsafe { futex(self, request) }
     }
 
-    fn before_fork(&self) {
-        forked::before(self);
+    fn origin(&self) -> &Origin {
+        &host(self).shared.origin
     }
 
-    fn after_fork(&self) {
-        forked::after(self);
+    fn cpu(&self) -> usize {
+        host(self).index
     }
 
     fn in_child(&self) {

@@ -9,10 +9,12 @@
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use punctual_linux_io::Asked;
+
 use crate::record::light::Light;
 use crate::record::local::local;
 use crate::record::per_cpu::PerCpu;
-use crate::sys::origin::end_process;
+use crate::sys::end_process;
 use crate::sys::remark::Remark;
 
 /// This process is such a child, or a child of one.
@@ -31,17 +33,6 @@ fn host(light: &Light) -> &PerCpu {
     unsafe { &*light.host() }
 }
 
-/// A light thread forks now: its child may be placed on another CPU.
-pub(crate) fn before(light: &Light) {
-    host(light).shared.origin.widen();
-}
-
-/// It has.
-pub(crate) fn after(light: &Light) {
-    let host = host(light);
-    host.shared.origin.narrow(host.index);
-}
-
 /// The calling process is the child.
 pub(crate) fn begin_child(light: &Light) {
     FORKED.store(true, Ordering::Relaxed);
@@ -53,7 +44,7 @@ pub(crate) fn begin_child(light: &Light) {
     });
     // SAFETY: nobody else executes in this process, and the thread is in no call of the ring.
     drop(unsafe { (*host.ring.get()).take() });
-    host.shared.origin.adopt();
+    host.shared.origin.adopt(Asked::default());
 }
 
 /// The body of a light thread has been left. In a child of a fork there is nothing to go on with.

@@ -213,6 +213,16 @@ fn a_child_of_a_fork_has_everything_but_the_run() {
 }
 
 #[test]
+fn kernel_threads_and_programs_that_a_thread_starts_are_what_the_program_s_are() {
+    for compiler in [&FORTIFIED[..], &CPP[..]] {
+        if let Some(said) = says_by("runtime/capi/library/tests/c/helpers.c", compiler) {
+            let expected = "what a thread starts is what the program's are\n";
+            assert_eq!(said, expected, "{compiler:?}");
+        }
+    }
+}
+
+#[test]
 fn a_component_in_c_lives_on_the_supply_of_its_scheduler() {
     if let Some(said) = says("examples/c/tree.c") {
         assert!(

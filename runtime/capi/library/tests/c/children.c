@@ -24,7 +24,7 @@
     } while (0)
 
 static const uint64_t MS = 1000000;
-static int times = 1000, others;
+static int times = 1000, others, several;
 static volatile unsigned long jobs;
 static volatile int over;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -102,7 +102,7 @@ static void is_ordinary(void)
 {
     cpu_set_t allowed;
     SURE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
-    SURE(CPU_COUNT(&allowed) == others && (others == 1 || !CPU_ISSET(0, &allowed)));
+    SURE(CPU_COUNT(&allowed) == others && !(several && CPU_ISSET(0, &allowed)));
     sigset_t blocked;
     SURE(sched_getscheduler(0) == SCHED_OTHER);
     SURE(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0);
@@ -189,7 +189,8 @@ int main(int count, char **arguments)
     pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     cpu_set_t allowed;
     SURE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
-    others = CPU_COUNT(&allowed) > 1 ? CPU_COUNT(&allowed) - 1 : 1;
+    several = CPU_COUNT(&allowed) > 1;
+    others = several ? CPU_COUNT(&allowed) - 1 : 1;
     if (count > 1)
         times = atoi(arguments[1]);
     punctual_options options = punctual_defaults();

@@ -17,7 +17,7 @@ use punctual_kern::{
     Capacity, Ceiling, Constraint, Decision, Entry, Event, Message, Shard, Sink, SlotTerms,
     TraceEvent, Tree, Uncharged,
 };
-use punctual_linux_io::{Operation, Ring};
+use punctual_linux_io::{Operation, Origin, Ring};
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, PolicyKind, Priority, Span, Task, ThreadId, Work,
 };
@@ -43,7 +43,6 @@ use crate::record::thread_group::ThreadGroup;
 use crate::run::life::main;
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
-use crate::sys::origin::Origin;
 use crate::sys::program::Standing;
 use crate::sys::{self, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};

@@ -2,14 +2,15 @@
 //!
 //! A carrier has other ones than the program: CPUs, class, blocked signals, the slack of timers.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
-use super::{address, call, pin, set_mask, word};
+use super::{call, word};
 
 type CpuSet = libc::cpu_set_t;
 
 /// As the thread was that started the run.
-pub(crate) struct Origin {
+#[derive(Clone)]
+pub struct Origin {
     /// The CPUs of the run, in its order.
     hosts: Vec<u32>,
     /// The CPUs of the program.
@@ -34,7 +35,7 @@ impl core::fmt::Debug for Origin {
 
 impl Origin {
     /// The calling thread, which starts a run on these CPUs.
-    pub(crate) fn of_caller(hosts: &[u32]) -> Origin {
+    pub fn of_caller(hosts: &[u32]) -> Origin {
         let cpus = affinity();
         let mut elsewhere = cpus;
         for &host in hosts.iter().filter(|&&host| is_in_a_set(host)) {
@@ -65,23 +66,25 @@ impl Origin {
 
     /// Lets the calling thread be on every CPU of the program: a process that it makes now is
     /// placed on any of them. The kernel leaves the caller where it is.
-    pub(crate) fn widen(&self) {
+    pub fn widen(&self) {
         set_affinity(&self.cpus);
     }
 
     /// The end of [`Origin::widen`] on a CPU of the run.
-    pub(crate) fn narrow(&self, index: usize) {
+    pub fn narrow(&self, index: usize) {
         if let Some(host) = self.hosts.get(index) {
-            // It could be pinned before.
-            let _ = pin(None, &[*host]);
+            set_affinity(&only(*host));
         }
     }
 
     /// Makes the calling thread, which nobody schedules but the kernel, what the program's threads
-    /// are, beside the CPUs of the run. Signals that were blocked come at once.
-    pub(crate) fn adopt(&self) {
-        set_affinity(&self.elsewhere);
-        if self.policy != libc::SCHED_OTHER {
+    /// are, beside the CPUs of the run, but for what its creator asked for. Signals that were
+    /// blocked come at once.
+    pub fn adopt(&self, asked: Asked) {
+        if !asked.cpus {
+            set_affinity(&self.elsewhere);
+        }
+        if self.policy != libc::SCHED_OTHER && !asked.class {
             let parameter = libc::sched_param {
                 sched_priority: self.priority,
             };
@@ -92,8 +95,78 @@ impl Origin {
         let slack = [word(libc::PR_SET_TIMERSLACK), self.slack_ns];
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_prctl, slack) };
-        set_mask(self.mask);
+        if !asked.mask {
+            set_mask(self.mask);
+        }
     }
+}
+
+/// Things that the creator of a kernel thread asked for: they are no heritage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    cpus: bool,
+    class: bool,
+    mask: bool,
+}
+
+impl Asked {
+    /// By the attributes that a thread is created with.
+    ///
+    /// # Safety
+    /// They are null or initialised.
+    pub(crate) unsafe fn of(attributes: *const libc::pthread_attr_t) -> Asked {
+        type GetMask =
+            unsafe extern "C" fn(*const libc::pthread_attr_t, *mut libc::sigset_t) -> c_int;
+        if attributes.is_null() {
+            return Asked::default();
+        }
+        // SAFETY: an all-zero set is a valid empty set.
+        let mut set: CpuSet = unsafe { core::mem::zeroed() };
+        let size = size_of::<CpuSet>();
+        // SAFETY: as the caller vouches; the set is of the size given.
+        let known = unsafe { libc::pthread_attr_getaffinity_np(attributes, size, &mut set) };
+        // SAFETY: looks at a set. All CPUs that there could be: nobody asked.
+        let count = unsafe { libc::CPU_COUNT(&set) };
+        let mut inherits: c_int = 0;
+        // SAFETY: as the caller vouches.
+        unsafe { libc::pthread_attr_getinheritsched(attributes, &mut inherits) };
+        let get_mask = super::symbol(c"pthread_attr_getsigmask_np");
+        let mask = !get_mask.is_null() && {
+            // SAFETY: an all-zero set is a valid one.
+            let mut mask: libc::sigset_t = unsafe { core::mem::zeroed() };
+            // SAFETY: the symbol is the library's function of this type.
+            let get = unsafe { core::mem::transmute::<*mut c_void, GetMask>(get_mask) };
+            // SAFETY: as the caller vouches. Else than 0: nobody asked.
+            unsafe { get(attributes, &mut mask) == 0 }
+        };
+        Asked {
+            cpus: known == 0 && count < libc::CPU_SETSIZE,
+            class: inherits == libc::PTHREAD_EXPLICIT_SCHED,
+            mask,
+        }
+    }
+}
+
+fn address<T>(pointer: *const T) -> u64 {
+    pointer.addr() as u64
+}
+
+/// Sets the signal mask of the calling thread.
+fn set_mask(mask: u64) {
+    let arguments = [word(libc::SIG_SETMASK), address(&raw const mask), 0, 8];
+    // SAFETY: the word outlives the call.
+    unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+}
+
+/// A set of one CPU.
+fn only(cpu: u32) -> CpuSet {
+    // SAFETY: an all-zero set is a valid empty set.
+    let mut set: CpuSet = unsafe { core::mem::zeroed() };
+    if is_in_a_set(cpu) {
+        // SAFETY: the index is below the size of the set.
+        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    }
+    set
 }
 
 fn is_in_a_set(cpu: u32) -> bool {
@@ -123,10 +196,4 @@ fn blocked_signals() -> u64 {
     // SAFETY: the word outlives the call.
     unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
     mask
-}
-
-/// Ends the process at once, without anything that is registered for its end.
-pub(crate) fn end_process(code: c_int) -> ! {
-    // SAFETY: it does not come back.
-    unsafe { libc::_exit(code) }
 }
