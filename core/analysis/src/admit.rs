@@ -109,6 +109,10 @@ fn between_slots(system: &System, cpu: CpuId) -> Option<BetweenSlots> {
 /// The same verdict without slack and fixes.
 pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
     check(system)?;
+    if let Some(group) = system.groups.first() {
+        let what = format!("group `{}`: planned groups", group.name);
+        return Err(AnalysisError::Unsupported { what });
+    }
     let edges = precedence::edges(system);
     let solution = solve::solve(system, &edges, &Options::all(&bounds::query()))?;
     let mut verdict = Verdict {

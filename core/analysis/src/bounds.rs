@@ -100,7 +100,9 @@ pub(crate) fn of_node(
             Some(allowed) if edf::decides(node) => of_demand(node, allowed, step_budget),
             _ => of_deadlines(node, step_budget),
         },
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => in_any_order(node, step_budget),
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } | PolicyKind::Planned => {
+            in_any_order(node, step_budget)
+        }
     }
 }
 

@@ -457,7 +457,7 @@ pub(crate) fn assumptions(node: &Node) -> Vec<String> {
             "equal priorities: the earlier arrival first, then the order in the file".into()
         }
         PolicyKind::Fifo => "the earlier arrival first, then the order in the file".into(),
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } | PolicyKind::Planned => {
             "the processor never idles while a job is ready".into()
         }
     });

@@ -25,7 +25,7 @@ pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Tes
     let named = |name, source| Test { name, source };
     match (policy, basis) {
         (_, Some(Basis::Window(_)))
-        | (PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }, _) => {
+        | (PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } | PolicyKind::Planned, _) => {
             named("longest busy window", "Lehoczky 1990")
         }
         (PolicyKind::Fifo, _) => named(

@@ -121,9 +121,13 @@ fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
             let deadline = |task: &Task| task.class.relative_deadline();
             deadline(a).zip(deadline(b)).is_some_and(|(a, b)| a < b)
         }
-        Ok(PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) | Err(_) => {
-            false
-        }
+        Ok(
+            PolicyKind::Fifo
+            | PolicyKind::RoundRobin { .. }
+            | PolicyKind::Tdm { .. }
+            | PolicyKind::Planned,
+        )
+        | Err(_) => false,
     };
     together && holds_on && first
 }

@@ -82,7 +82,9 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
             }
             Some(PolicyKind::EarliestDeadlineFirst) => ordered_deadlines(a.0, b.0),
             // No order: the bound of round robin needs none (assumption 4).
-            Some(PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) => true,
+            Some(PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } | PolicyKind::Planned) => {
+                true
+            }
             None => false,
         };
     let distance = distance(a.0, b.0, strictly);

@@ -59,7 +59,10 @@ pub(crate) fn answers(node: &Node) -> Vec<Quick> {
                 answer(HYPERBOLIC, hyperbolic),
             ]
         }
-        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => Vec::new(),
+        PolicyKind::Fifo
+        | PolicyKind::RoundRobin { .. }
+        | PolicyKind::Tdm { .. }
+        | PolicyKind::Planned => Vec::new(),
     }
 }
 

@@ -23,9 +23,10 @@ impl WaitOrder {
         match policy {
             PolicyKind::FixedPriority { .. } => WaitOrder::Priority,
             PolicyKind::EarliestDeadlineFirst => WaitOrder::Deadline,
-            PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-                WaitOrder::Fifo
-            }
+            PolicyKind::Fifo
+            | PolicyKind::RoundRobin { .. }
+            | PolicyKind::Tdm { .. }
+            | PolicyKind::Planned => WaitOrder::Fifo,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Names of things as small integers: CPUs, schedulers, tasks, resources, graphs, threads.
+//! Names of things as small integers: CPUs, schedulers, tasks, resources, graphs, groups, threads.
 
 use core::fmt;
 
@@ -26,6 +26,10 @@ pub struct GraphId(pub u16);
 /// An actor of a graph: its place in [`crate::Graph::actors`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ActorId(pub u32);
+
+/// A planned group of a system: its place in [`crate::System::groups`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupId(pub u16);
 
 /// A thread of one scheduler: its place in the table and the generation of that place.
 ///
@@ -73,6 +77,14 @@ impl ResourceId {
 
 impl GraphId {
     /// The place in the list of graphs.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl GroupId {
+    /// The place in the list of groups.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -31,10 +31,12 @@ mod constraint;
 mod copies;
 mod gang;
 mod graph;
+mod group;
 mod id;
 mod instants;
 mod lowered;
 mod machine;
+mod planned;
 mod priority;
 mod readable;
 mod resource;
@@ -51,9 +53,14 @@ pub use clock::Clock;
 pub use constraint::Constraint;
 pub use gang::{Barrier, Gang, Superstep};
 pub use graph::{Actor, Copies, Fifo, Graph, Order, OrderRule, Place, Preempted, Tile, When};
-pub use id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId, ThreadId};
+pub use group::{
+    Group, GroupSegment, GroupThread, Heuristic, Locality, Overload, Planning, Request, SegmentUse,
+    Spawn,
+};
+pub use id::{ActorId, CpuId, GraphId, GroupId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use lowered::GraphThread;
 pub use machine::{Funding, Limits, Machine, Reserve, Share};
+pub use planned::PlannedNode;
 pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
 pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};

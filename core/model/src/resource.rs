@@ -32,16 +32,20 @@ pub enum Protocol {
     /// Across CPUs: requests are served first come, first served, and waiting is spinning without
     /// preemption (Gai, Lipari and Di Natale 2001).
     Spin,
+    /// Across CPUs: nobody waits, because a plan says who uses it when. For segments of groups only
+    /// (Spring §2.2).
+    Planned,
 }
 
 impl Protocol {
     /// All of them, for readers of files.
-    pub const ALL: [Protocol; 5] = [
+    pub const ALL: [Protocol; 6] = [
         Protocol::Inheritance,
         Protocol::ImmediateCeiling,
         Protocol::StackResource,
         Protocol::NonPreemptive,
         Protocol::Spin,
+        Protocol::Planned,
     ];
 
     /// The word for this protocol in files and messages.
@@ -52,6 +56,7 @@ impl Protocol {
             Protocol::StackResource => "srp",
             Protocol::NonPreemptive => "non-preemptive",
             Protocol::Spin => "spin",
+            Protocol::Planned => "planned",
         }
     }
 }

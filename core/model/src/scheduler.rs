@@ -197,6 +197,9 @@ pub enum PolicyKind<U = Ticks> {
         /// Constant time between two slots, in which the core decides.
         scheduling: Span<U>,
     },
+    /// The segments of groups, each at the instant of the plan; idle time in between is left to
+    /// background work.
+    Planned,
 }
 
 impl<U> PolicyKind<U> {
@@ -208,6 +211,7 @@ impl<U> PolicyKind<U> {
             PolicyKind::FixedPriority { .. } => "fixed-priority",
             PolicyKind::EarliestDeadlineFirst => "edf",
             PolicyKind::Tdm { .. } => "tdm",
+            PolicyKind::Planned => "planned",
         }
     }
 
@@ -216,9 +220,10 @@ impl<U> PolicyKind<U> {
         match self {
             PolicyKind::FixedPriority { .. } => "by priority",
             PolicyKind::EarliestDeadlineFirst => "by deadline",
-            PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-                "in the order of arrival"
-            }
+            PolicyKind::Fifo
+            | PolicyKind::RoundRobin { .. }
+            | PolicyKind::Tdm { .. }
+            | PolicyKind::Planned => "in the order of arrival",
         }
     }
 }
@@ -238,6 +243,7 @@ impl PolicyKind<Ns> {
                 frame: frame.ticks_nearest(frequency),
                 scheduling: scheduling.ticks_nearest(frequency),
             },
+            PolicyKind::Planned => PolicyKind::Planned,
         }
     }
 }

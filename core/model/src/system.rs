@@ -7,7 +7,8 @@ use core::fmt;
 use crate::change::Change;
 use crate::gang::Gang;
 use crate::graph::Graph;
-use crate::id::{ActorId, CpuId, GraphId, ResourceId, SchedulerId, TaskId};
+use crate::group::{Group, Planning};
+use crate::id::{ActorId, CpuId, GraphId, GroupId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
 use crate::resource::Resource;
 use crate::scheduler::{PolicyKind, Scheduler};
@@ -40,6 +41,10 @@ pub struct System {
     pub graphs: Vec<Graph>,
     /// The gangs, in the order of the file.
     pub gangs: Vec<Gang>,
+    /// The planned groups, in the order of the file.
+    pub groups: Vec<Group>,
+    /// How they are planned.
+    pub planning: Planning,
 }
 
 impl System {
@@ -200,6 +205,14 @@ pub enum Fault {
     Gang(usize, &'static str),
     /// A superstep of a gang, by its place in it.
     Superstep(usize, usize),
+    /// A parameter of a group, by its key in the file.
+    Group(GroupId, &'static str),
+    /// A parameter of a group's thread, by its place in it and its key in the file.
+    GroupThread(GroupId, usize, &'static str),
+    /// A parameter of a group's segment, by its place in it and its key in the file.
+    Segment(GroupId, usize, &'static str),
+    /// The `[planning]` section, by key.
+    Planning(&'static str),
 }
 
 impl fmt::Display for ModelError {

@@ -8,7 +8,9 @@ mod change;
 mod delegate;
 mod gang;
 mod graph;
+mod group;
 mod nesting;
+mod planned;
 mod precedence;
 mod requirement;
 mod resource;
@@ -52,6 +54,10 @@ impl System {
     pub const MAX_GANGS: usize = 1_000;
     /// Most supersteps of one gang.
     pub const MAX_SUPERSTEPS: usize = 64;
+    /// Most planned groups of one system.
+    pub const MAX_GROUPS: usize = 1_000;
+    /// Most segments of one group; also most threads of one.
+    pub const MAX_SEGMENTS: usize = 1_000;
 
     /// Checks that the system means something. Names are unique and printable, references point at
     /// something, no period is zero, and no budget exceeds its deadline. Every scheduler leads to
@@ -79,6 +85,8 @@ impl System {
         requirement::check_all(self, &mut errors);
         graph::check_all(self, &mut errors);
         gang::check_all(self, &mut errors);
+        planned::check_all(&tree, &mut errors);
+        group::check_all(self, &mut errors);
         if self.run.duration.is_some_and(|duration| duration.is_zero()) {
             errors.add(
                 Fault::Run("for"),
@@ -105,6 +113,7 @@ impl System {
             ("changes", self.changes.len(), System::MAX_CHANGES),
             ("graphs", self.graphs.len(), System::MAX_GRAPHS),
             ("gangs", self.gangs.len(), System::MAX_GANGS),
+            ("groups", self.groups.len(), System::MAX_GROUPS),
         ];
         for (what, count, most) in counts {
             if count > most {

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::swap;
 
-use punctual_model::{Importance, Instant, Span, Ticks, Unit};
+use punctual_model::{Importance, Instant, Overload, Span, Ticks, Unit};
 
 use crate::{
     Available, Capacities, Order, Pace, Placement, Planner, Refusal, Search, Segments, Why,
@@ -27,17 +27,6 @@ impl<U: Unit> Plan<U> {
             entered: Vec::with_capacity(capacities.segments),
         }
     }
-}
-
-/// The rule for a request that does not fit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Overload {
-    /// It is refused: nobody who is guaranteed is removed.
-    #[default]
-    Keep,
-    /// Groups of lower importance that have not begun are removed, the least important first, and
-    /// of equals the one planned last. If the request does not fit then either, nobody is.
-    Shed,
 }
 
 /// A request, beside its segments.

@@ -83,10 +83,11 @@ mod search;
 mod segments;
 
 pub use available::Available;
-pub use book::{Accepted, Ask, Book, Overload};
+pub use book::{Accepted, Ask, Book};
 pub use kills::{GroupKey, Kills, Unknown};
 pub use order::Order;
 pub use pace::Pace;
 pub use planner::{Placement, Planner};
-pub use search::{Heuristic, Late, Locality, Refusal, Search, Why, evaluations};
+pub use punctual_model::{Heuristic, Locality, Overload};
+pub use search::{Late, Refusal, Search, Why, evaluations};
 pub use segments::{Capacities, Location, Mistake, Segment, Segments, Use};

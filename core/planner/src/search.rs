@@ -2,62 +2,7 @@
 
 use core::fmt;
 
-use punctual_model::{Instant, Ticks, Unit, Work};
-
-/// Which of the segments in the window is placed next: the one with the least value.
-///
-/// d is the effective deadline, s the earliest start, c the wcet. Ties go to the earlier effective
-/// deadline, then to the lower number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heuristic {
-    /// First come, first served: the release.
-    FirstCome,
-    /// Shortest job first: c.
-    Shortest,
-    /// Earliest deadline first: d.
-    Deadline,
-    /// Earliest start first: s.
-    Start,
-    /// Least laxity: d - (s + c).
-    Laxity,
-    /// d + factor · c.
-    DeadlineAndWork {
-        /// The factor.
-        factor: u32,
-    },
-    /// d + factor · s, the one to use: it sees CPUs, resources and deadlines.
-    DeadlineAndStart {
-        /// The factor; from 1 to 16 success differs little.
-        factor: u32,
-    },
-}
-
-impl Heuristic {
-    /// The value of a segment that is released, may start, executes and has to end so; saturates.
-    pub(crate) fn value<U: Unit>(
-        self,
-        release: Instant<U>,
-        start: Instant<U>,
-        wcet: Work<U>,
-        deadline: Instant<U>,
-    ) -> Instant<U> {
-        let work = wcet.as_span();
-        let from_zero = |instant: Instant<U>| instant.since(Instant::ZERO);
-        match self {
-            Heuristic::FirstCome => release,
-            Heuristic::Shortest => Instant::ZERO.saturating_add(work),
-            Heuristic::Deadline => deadline,
-            Heuristic::Start => start,
-            Heuristic::Laxity => deadline.saturating_sub(from_zero(start).saturating_add(work)),
-            Heuristic::DeadlineAndWork { factor } => {
-                deadline.saturating_add(work.saturating_mul(u64::from(factor)))
-            }
-            Heuristic::DeadlineAndStart { factor } => {
-                deadline.saturating_add(from_zero(start).saturating_mul(u64::from(factor)))
-            }
-        }
-    }
-}
+use punctual_model::{Heuristic, Instant, Locality, Ticks, Unit};
 
 /// The effort of a planner before it refuses a set of segments.
 ///
@@ -77,16 +22,6 @@ pub struct Search {
     pub locality: Locality,
     /// Prefers segments of the process that their CPU executed last, to switch less.
     pub within_process: bool,
-}
-
-/// The CPU of a segment with a home (Spring §5.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Locality {
-    /// At home if it starts no later there than elsewhere.
-    #[default]
-    Earliest,
-    /// At home, also if it starts later there.
-    OnlyLocal,
 }
 
 impl Default for Search {

@@ -30,7 +30,8 @@ impl AnyPolicy {
     /// time.
     pub fn new(kind: PolicyKind, capacity: usize, slots: &[SlotTerms]) -> Self {
         match kind {
-            PolicyKind::Fifo => AnyPolicy::Fifo(Fifo::new(capacity)),
+            // Between its segments a planned node has background work only.
+            PolicyKind::Fifo | PolicyKind::Planned => AnyPolicy::Fifo(Fifo::new(capacity)),
             PolicyKind::Tdm { frame, .. } => AnyPolicy::Tdm(Tdm::new(capacity, frame, slots)),
             PolicyKind::RoundRobin { timeslice } => {
                 AnyPolicy::RoundRobin(RoundRobin::new(capacity, timeslice))

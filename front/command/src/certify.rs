@@ -116,6 +116,7 @@ fn policy(kind: PolicyKind<Ns>) -> plain::Policy {
         },
         PolicyKind::FixedPriority { preemptive } => plain::Policy::FixedPriority { preemptive },
         PolicyKind::EarliestDeadlineFirst => plain::Policy::Edf,
+        PolicyKind::Planned => plain::Policy::Planned,
         PolicyKind::Tdm { frame, .. } => plain::Policy::Tdm {
             frame: frame.as_ns(),
         },

@@ -5,6 +5,7 @@ mod course;
 mod delegate;
 mod gang;
 mod graph;
+mod group;
 mod machine;
 mod parent;
 mod policy;
@@ -29,6 +30,7 @@ use course::{Course, comes_later};
 use delegate::lower_delegations;
 use gang::{add_members, keep_barriers, lower_gangs};
 use graph::{lower_graph_requirements, lower_graphs};
+use group::{lower_groups, lower_planning};
 pub(crate) use machine::lower_machine;
 use parent::Parents;
 use policy::lower_policy;
@@ -66,6 +68,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         system: file.take("system"),
         machine: file.take("machine"),
         run: file.take("run"),
+        planning: file.take("planning"),
         ..Places::default()
     };
     let cpus = lower_cpus(file.take_named("cpu"), &mut places, report);
@@ -94,14 +97,11 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let machine = lower_machine(&mut places);
     let required = file.take("require");
     let requirements = lower_requirements(&required, &names, &mut places, report);
-    let mut graphs = lower_graphs(
-        file.take_named("graph"),
-        &names,
-        &schedulers,
-        &mut places,
-        report,
-    );
+    let graph_sections = file.take_named("graph");
+    let mut graphs = lower_graphs(graph_sections, &names, &schedulers, &mut places, report);
     let gangs = lower_gangs(gang_sections, &names, &mut places, report);
+    let groups = lower_groups(file.take_named("group"), &names, &mut places, report);
+    let planning = lower_planning(&places.planning, report);
     lower_graph_requirements(&required, &mut graphs, &mut places, report);
     let course = Course::new((&cpus, &tasks), homes, &schedulers, (&places, &later));
     let (changes, slices) = follow(
@@ -112,10 +112,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         report,
     );
     schedulers.extend(slices);
-    let run = RunOptions {
-        duration: places.run.span("for"),
-        seed: places.run.integer("seed"),
-    };
+    let run = lower_run(&places.run);
     let mut system = System {
         cpus,
         schedulers,
@@ -128,9 +125,18 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         changes,
         graphs,
         gangs,
+        groups,
+        planning,
     };
     keep_barriers(&mut system, &places);
     (system, places)
+}
+
+fn lower_run(record: &Record) -> RunOptions {
+    RunOptions {
+        duration: record.span("for"),
+        seed: record.integer("seed"),
+    }
 }
 
 /// The changes, and the slices that only they delegate.

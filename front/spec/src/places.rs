@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use punctual_model::{Fault, GraphId, SchedulerId, TaskId};
+use punctual_model::{Fault, GraphId, GroupId, SchedulerId, TaskId};
 
 use crate::file::Named;
 use crate::record::{Record, Value};
@@ -22,6 +22,16 @@ pub(crate) struct Places {
     pub(crate) changes: Vec<ChangePlaces>,
     pub(crate) graphs: Vec<GraphPlaces>,
     pub(crate) gangs: Vec<GangPlaces>,
+    pub(crate) groups: Vec<GroupPlaces>,
+    pub(crate) planning: Record,
+}
+
+/// The places of one planned group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GroupPlaces {
+    pub(crate) section: Named,
+    /// Whether a mistake in it has been reported.
+    pub(crate) broken: bool,
 }
 
 /// The places of one gang.
@@ -81,6 +91,7 @@ impl Places {
         let scheduler = |id: &SchedulerId| Some(&self.schedulers.get(id.index())?.section);
         let task = |id: &TaskId| Some(&self.tasks.get(id.index())?.section);
         let graph = |id: &GraphId| self.graphs.get(id.index());
+        let group = |id: &GroupId| Some(&self.groups.get(id.index())?.section);
         let part = |id: &GraphId, list: &str, index: usize, key: &str| {
             let section = graph(id).map(|places| &places.section);
             part_of(section, list, index, key)
@@ -136,6 +147,10 @@ impl Places {
                 element(section, "supersteps", *index)
             }
             Fault::Order(id, order) => part(id, "orders", *order, "firings"),
+            Fault::Group(id, key) => named(group(id), key),
+            Fault::GroupThread(id, thread, key) => part_of(group(id), "threads", *thread, key),
+            Fault::Segment(id, segment, key) => part_of(group(id), "segments", *segment, key),
+            Fault::Planning(key) => value(&self.planning, key),
             Fault::ChangeStep(index, step) => {
                 let places = self.changes.get(*index);
                 let step = places.and_then(|places| places.steps.get(*step)).cloned();
@@ -161,7 +176,11 @@ impl Places {
             }
             Fault::Scheduler(id, _) => scheduler(id).is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
-            Fault::Graph(_, "name") | Fault::Gang(_, "name") => false,
+            Fault::Graph(_, "name") | Fault::Gang(_, "name") | Fault::Group(_, "name") => false,
+            // They name each other.
+            Fault::Group(..) | Fault::GroupThread(..) | Fault::Segment(..) => {
+                self.groups.iter().any(|places| places.broken)
+            }
             Fault::Gang(gang, _) | Fault::Superstep(gang, _) => {
                 self.gangs.get(*gang).is_some_and(|places| places.broken)
             }
@@ -179,6 +198,7 @@ impl Places {
             Fault::Cpu(..)
             | Fault::Resource(..)
             | Fault::Machine(_)
+            | Fault::Planning(_)
             | Fault::Reserve(_)
             | Fault::Requirement(_)
             | Fault::Run(_) => false,

@@ -3,6 +3,7 @@
 mod change;
 mod gang;
 mod graph;
+mod group;
 mod machine;
 mod policy;
 mod require;
@@ -15,6 +16,7 @@ use crate::shape::{Keys, Shape, keys, text};
 use change::CHANGE;
 use gang::GANG;
 use graph::GRAPH;
+use group::{GROUP, PLANNING};
 use machine::MACHINE;
 use policy::CPU;
 use require::REQUIRE;
@@ -75,6 +77,11 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "gang": GANG, named;
     /// A streaming application: actors that fire when their tokens are there, and FIFOs between.
     "graph": GRAPH, named;
+    /// Segments with precedence, planned resources and one deadline, guaranteed whole before the
+    /// first of them starts, or refused.
+    "group": GROUP, named;
+    /// How groups are planned.
+    "planning": PLANNING;
     /// Requirements beyond the deadlines.
     "require": REQUIRE;
     /// A change of the running system: parts come, go, move and get other terms. All of a change

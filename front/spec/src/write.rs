@@ -7,6 +7,7 @@
 mod change;
 mod gang;
 mod graph;
+mod group;
 mod task;
 mod value;
 
@@ -19,6 +20,7 @@ use crate::platform::Platform;
 use change::{brings_priorities, write_change};
 use gang::write_gang;
 use graph::write_graph;
+use group::{write_group, write_planning};
 use task::write_task;
 use value::{Out, Table, Toml};
 
@@ -59,6 +61,10 @@ pub fn write(system: &System) -> String {
     for graph in &system.graphs {
         write_graph(system, graph, &mut out);
     }
+    for group in &system.groups {
+        write_group(system, group, &mut out);
+    }
+    write_planning(&system.planning, &mut out);
     write_requirements(system, &mut out);
     for change in &system.changes {
         write_change(system, change, &mut out);
@@ -95,7 +101,7 @@ fn write_policy(policy: &PolicyKind<Ns>, out: &mut Out) {
             out.key("frame", frame);
             out.unless(Span::ZERO, "scheduling-time", scheduling);
         }
-        PolicyKind::Fifo | PolicyKind::EarliestDeadlineFirst => {}
+        PolicyKind::Fifo | PolicyKind::EarliestDeadlineFirst | PolicyKind::Planned => {}
     }
 }
 

@@ -249,7 +249,8 @@ named! {
         [Protocol::Inheritance] = 0 "inheritance",
         [Protocol::ImmediateCeiling] = 1 "immediate-ceiling",
         [Protocol::StackResource] = 2 "srp",
-        [Protocol::NonPreemptive] = 3 "non-preemptive", [Protocol::Spin] = 4 "spin";
+        [Protocol::NonPreemptive] = 3 "non-preemptive", [Protocol::Spin] = 4 "spin",
+        [Protocol::Planned] = 5 "planned";
     AtBudgetEnd, of AtBudgetEnd:
         [AtBudgetEnd::Overrun] = 0 "overrun", [AtBudgetEnd::CheckFirst] = 1 "check-first";
     WaitOrder, of WaitOrder:
@@ -305,7 +306,8 @@ tags! {
     LateTag: "queue" "skip";
     SupplyTag: "shared" "slots" "polling" "deferrable" "sporadic" "constant-bandwidth"
         "periodic-resource";
-    PolicyTag: "fifo" "edf" "fixed-priority" "non-preemptive" "round-robin" "tdm";
+    PolicyTag: "fifo" "edf" "fixed-priority" "non-preemptive" "round-robin" "tdm"
+        "planned";
 }
 
 compounds! {
@@ -378,6 +380,7 @@ compounds! {
             PolicyKind::FixedPriority { preemptive: false } => (3, None, None),
             PolicyKind::RoundRobin { timeslice } => (4, Some(timeslice), None),
             PolicyKind::Tdm { frame, scheduling } => (5, Some(frame), Some(scheduling)),
+            PolicyKind::Planned => (6, None, None),
         },
         Some(match tag {
             0 => PolicyKind::Fifo,
@@ -386,6 +389,7 @@ compounds! {
             3 => PolicyKind::FixedPriority { preemptive: false },
             4 => PolicyKind::RoundRobin { timeslice: first? },
             5 => PolicyKind::Tdm { frame: first?, scheduling: second? },
+            6 => PolicyKind::Planned,
             _ => return None,
         });
     Option<Ceiling>: (priority: Option<Priority>, deadline: Option<Instant>)

@@ -159,6 +159,7 @@ fn node(
                 owner(system, &node, index, cpu, task)?
             }
             (Policy::Tdm { .. }, ..) => return Err(Why::new("slots below a scheduler")),
+            (Policy::Planned, ..) => return Err(Why::new("deadlines on a planned node")),
             _ => entity(system, &node, index)?,
         };
         if entity.bound > entity.allowed {

@@ -441,7 +441,7 @@ fn check_precedence(system: &System, policy: Policy, id: usize) -> Result<(), Wh
                 _ => false,
             },
             Policy::RoundRobin { .. } => true,
-            Policy::Tdm { .. } => false,
+            Policy::Tdm { .. } | Policy::Planned => false,
         };
         let together = from.cpu == to.cpu && from.scheduler == to.scheduler;
         if !(ordered && together && from.jitter == 0 && from.deadline.is_some()) {

@@ -56,6 +56,8 @@ pub enum Policy {
         /// Length of the frame.
         frame: u64,
     },
+    /// The segments of groups, each at the instant of the plan.
+    Planned,
 }
 
 /// A scheduler below a CPU's own.

@@ -218,9 +218,10 @@ impl<'a> Schedule<'a> {
             PolicyKind::FixedPriority { .. } => {
                 (Span::ZERO, Reverse(contestant.priority), arrival, task)
             }
-            PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-                (Span::ZERO, Reverse(0), arrival, task)
-            }
+            PolicyKind::Fifo
+            | PolicyKind::RoundRobin { .. }
+            | PolicyKind::Tdm { .. }
+            | PolicyKind::Planned => (Span::ZERO, Reverse(0), arrival, task),
         }
     }
 

@@ -313,6 +313,11 @@ fn supply_problem(system: &System, tile: Tile) -> Option<(String, &'static str)>
         Some(own) => ("scheduler", &own.name, own.policy),
         None => ("CPU", &cpu.name, cpu.policy),
     };
+    if policy == PolicyKind::Planned {
+        let message =
+            format!("{what} `{name}` executes what is planned, and actors fire by tokens");
+        return Some((message, "place them on another scheduler with slots"));
+    }
     if matches!(policy, PolicyKind::Tdm { .. }) {
         let message = format!("{what} `{name}` divides its time, and actors have no slots");
         return Some((message, "place them on a scheduler with slots"));

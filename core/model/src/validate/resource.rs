@@ -29,6 +29,18 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
             let Some(resource) = resources.get(section.resource.index()) else {
                 continue;
             };
+            if resource.protocol == Protocol::Planned {
+                errors.add(
+                    Fault::Use(id, index),
+                    format!(
+                        "task `{}` locks `{}`, whose use is planned",
+                        task.name, resource.name
+                    ),
+                    "a plan knows the segments of groups only: make the task one, or choose a \
+                     protocol for locks",
+                );
+                continue;
+            }
             if resource.at_budget_end == AtBudgetEnd::CheckFirst {
                 check_fit(tree, id, index, node, errors);
             }
@@ -139,7 +151,10 @@ fn unsuitable(protocol: Protocol, policy: PolicyKind<Ns>) -> Option<&'static str
         (Protocol::StackResource, _) => {
             Some("srp needs urgencies: use edf or fixed-priority, or `protocol = \"inheritance\"`")
         }
-        (Protocol::Inheritance | Protocol::NonPreemptive | Protocol::Spin, _) => None,
+        (
+            Protocol::Inheritance | Protocol::NonPreemptive | Protocol::Spin | Protocol::Planned,
+            _,
+        ) => None,
     }
 }
 

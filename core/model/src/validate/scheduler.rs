@@ -130,10 +130,15 @@ impl Checker<'_, '_> {
                 "it has a fallback, and the core decides for it anyway".into(),
                 "remove it, or let its own code decide with `trust = \"own-time\"`",
             );
-        } else if fallback.after == 0 || matches!(fallback.policy, PolicyKind::Tdm { .. }) {
+        } else if fallback.after == 0
+            || matches!(
+                fallback.policy,
+                PolicyKind::Tdm { .. } | PolicyKind::Planned
+            )
+        {
             self.add(
                 "fallback",
-                "its fallback has no periods to wait for, or divides time".into(),
+                "its fallback has no periods to wait for, divides time, or is planned".into(),
                 "write `fallback = { policy = \"fixed-priority\", after = 3 }`",
             );
         } else if let Some(shared) = shared {

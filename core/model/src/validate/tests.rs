@@ -8,6 +8,7 @@ use crate::{
 use alloc::vec;
 
 mod changes;
+mod groups;
 mod resources;
 mod slots;
 mod trees;

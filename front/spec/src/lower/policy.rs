@@ -17,6 +17,7 @@ pub(super) fn lower_policy(record: &Record) -> PolicyKind<Ns> {
             preemptive: record.flag("preemptive").unwrap_or(true),
         },
         Some("edf") => PolicyKind::EarliestDeadlineFirst,
+        Some("planned") => PolicyKind::Planned,
         Some("tdm") if has_policy(record) => PolicyKind::Tdm {
             frame: record.span("frame").unwrap_or_default(),
             scheduling: record.span("scheduling-time").unwrap_or_default(),

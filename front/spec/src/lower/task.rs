@@ -162,7 +162,7 @@ fn lower_late(record: &Record, report: &mut Report<'_>) -> Option<Late> {
     Some(Late::Skip)
 }
 
-fn lower_overrun(record: &Record) -> OnOverrun {
+pub(super) fn lower_overrun(record: &Record) -> OnOverrun {
     match record.word("on-overrun") {
         Some("demote") => OnOverrun::Demote,
         Some("stop") => OnOverrun::Stop,
@@ -173,6 +173,16 @@ fn lower_overrun(record: &Record) -> OnOverrun {
 
 fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
     let given = record.record("arrivals");
+    match class {
+        Class::Sporadic { min_separation, .. } if given.is_none() => {
+            Arrivals::Every(min_separation)
+        }
+        _ => arrivals_of(given),
+    }
+}
+
+/// The source that a table describes.
+pub(super) fn arrivals_of(given: Option<&Record>) -> Arrivals {
     let span = |key| given.and_then(|given| given.span(key));
     if let Some(every) = span("every") {
         return Arrivals::Every(every);
@@ -180,19 +190,14 @@ fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
     if let Some(mean) = span("random") {
         return Arrivals::Random { mean };
     }
-    if let Some(given) = given.filter(|given| given.get("at").is_some()) {
-        let instants = given.list("at").iter().filter_map(|node| match node.value {
-            Value::Duration(ns) => Some(Instant::from_ns(ns)),
-            _ => None,
-        });
-        return Arrivals::At(instants.collect());
-    }
-    match class {
-        Class::Sporadic { min_separation, .. } if given.is_none() => {
-            Arrivals::Every(min_separation)
-        }
-        _ => Arrivals::External,
-    }
+    let Some(given) = given.filter(|given| given.get("at").is_some()) else {
+        return Arrivals::External;
+    };
+    let instants = given.list("at").iter().filter_map(|node| match node.value {
+        Value::Duration(ns) => Some(Instant::from_ns(ns)),
+        _ => None,
+    });
+    Arrivals::At(instants.collect())
 }
 
 pub(super) fn lower_work(record: &Record) -> WorkSource {

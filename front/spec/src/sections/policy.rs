@@ -22,6 +22,8 @@ pub(super) const POLICY: Key = key! {
         "edf";
         /// each in its own slots of a frame that repeats
         "tdm";
+        /// segments of groups, each at the instant of the plan; background work in between
+        "planned";
     }, "fixed-priority", needed;
 };
 

@@ -16,6 +16,8 @@ pub(super) static RESOURCE: Keys = keys! {
         "non-preemptive";
         /// across CPUs: first come, first served, waiting without preemption
         "spin";
+        /// across CPUs: for segments of groups only, whose plan says who uses it when
+        "planned";
     }, "inheritance";
     /// The rule for a holder whose server runs out of budget; "overrun" when absent.
     "at-budget-end": words! {

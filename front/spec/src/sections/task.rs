@@ -102,7 +102,7 @@ pub(super) static TASK: Keys = keys! {
     "work": Choice(&WORK), { burn = "1ms" };
 };
 
-static ARRIVALS: [Keys; 4] = [
+pub(super) static ARRIVALS: [Keys; 4] = [
     keys! {
         /// One arrival every span, from the phase on.
         "every": Duration, "10ms", needed;

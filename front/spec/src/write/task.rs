@@ -1,7 +1,7 @@
 //! From a task to its section.
 
 use punctual_model::{
-    Arrivals, Class, Late, Mode, Ns, OnOverrun, PolicyKind, ResourceId, Span, System, Task, Work,
+    Arrivals, Class, Late, Mode, OnOverrun, PolicyKind, ResourceId, Span, System, Task, Work,
     WorkSource,
 };
 
@@ -64,7 +64,9 @@ fn write_class(task: &Task, out: &mut Out) {
             out.key("min-separation", min_separation);
             out.key("wcet", wcet);
             out.key("deadline", relative_deadline);
-            out.given("arrivals", arrivals(&task.arrivals, min_separation));
+            let densest = task.arrivals == Arrivals::Every(min_separation);
+            let source = arrivals(&task.arrivals);
+            out.given("arrivals", Some(source).filter(|_| !densest));
         }
         Class::Reservation { period, slice } => {
             out.key("period", period);
@@ -81,9 +83,8 @@ fn write_class(task: &Task, out: &mut Out) {
     }
 }
 
-fn arrivals(arrivals: &Arrivals, min_separation: Span<Ns>) -> Option<Table> {
-    Some(match arrivals {
-        Arrivals::Every(every) if *every == min_separation => return None,
+pub(super) fn arrivals(arrivals: &Arrivals) -> Table {
+    match arrivals {
         Arrivals::Every(every) => Table::new("every", every),
         Arrivals::Random { mean } => Table::new("random", mean),
         Arrivals::At(instants) => {
@@ -91,7 +92,17 @@ fn arrivals(arrivals: &Arrivals, min_separation: Span<Ns>) -> Option<Table> {
             Table::new("at", spans.collect::<Vec<_>>())
         }
         Arrivals::External => Table::new("external", true),
-    })
+    }
+}
+
+/// The word for a rule of overruns.
+pub(super) const fn overrun_word(rule: OnOverrun) -> &'static str {
+    match rule {
+        OnOverrun::Throttle => "throttle",
+        OnOverrun::Demote => "demote",
+        OnOverrun::Stop => "stop",
+        OnOverrun::Signal => "signal",
+    }
 }
 
 /// The keys of jobs that come again.
@@ -103,17 +114,8 @@ fn write_recurring(system: &System, task: &Task, out: &mut Out) {
             out.given("backlog", Some(backlog).filter(|_| late != Late::default()));
         }
     }
-    let rule = |rule| match rule {
-        OnOverrun::Throttle => "throttle",
-        OnOverrun::Demote => "demote",
-        OnOverrun::Stop => "stop",
-        OnOverrun::Signal => "signal",
-    };
-    out.unless(
-        rule(OnOverrun::default()),
-        "on-overrun",
-        rule(task.on_overrun),
-    );
+    let rule = overrun_word(task.on_overrun);
+    out.unless(overrun_word(OnOverrun::default()), "on-overrun", rule);
     let name = |id: ResourceId| system.resources.get(id.index()).map_or("", |r| &r.name);
     let uses = task.uses.iter().map(|section| {
         let table = Table::new("resource", name(section.resource)).and("for", section.length);

@@ -3,6 +3,7 @@
 mod fuzz;
 mod gangs;
 mod graphs;
+mod groups;
 mod guide;
 mod load;
 mod mistakes;

@@ -17,7 +17,8 @@ pub(super) fn write(f: &mut impl Write, policy: PolicyKind) -> fmt::Result {
         }
         PolicyKind::FixedPriority { preemptive: true }
         | PolicyKind::EarliestDeadlineFirst
-        | PolicyKind::Fifo => Ok(()),
+        | PolicyKind::Fifo
+        | PolicyKind::Planned => Ok(()),
     }
 }
 
@@ -26,6 +27,7 @@ pub(super) fn read(words: &[&str]) -> Result<PolicyKind, String> {
     let span = |text: &str| number(text).map(Span::from_ticks);
     let kind = match words {
         ["fifo"] => PolicyKind::Fifo,
+        ["planned"] => PolicyKind::Planned,
         ["edf"] => PolicyKind::EarliestDeadlineFirst,
         ["fixed-priority"] => PolicyKind::FixedPriority { preemptive: true },
         ["fixed-priority", "non-preemptive"] => PolicyKind::FixedPriority { preemptive: false },

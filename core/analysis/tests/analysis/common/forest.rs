@@ -414,7 +414,7 @@ impl Forest<'_> {
         }
         let by_deadline = self.policy(node) == PolicyKind::EarliestDeadlineFirst;
         match protocol {
-            Protocol::NonPreemptive | Protocol::Spin => i64::MIN,
+            Protocol::NonPreemptive | Protocol::Spin | Protocol::Planned => i64::MIN,
             Protocol::Inheritance => {
                 let waiting = |t: &usize| {
                     self.jobs[*t].waits && *t != holder && self.wants(*t) == Some(resource)

@@ -154,7 +154,7 @@ fn key(
     let urgency = match system.cpus[model.cpu.index()].policy {
         PolicyKind::Fifo => 0,
         // Any order that never idles will do: a different one at every tick.
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } | PolicyKind::Planned => {
             (now * 7 + signed(task as u64) * 13) % 5
         }
         PolicyKind::FixedPriority { .. } => -i64::from(model.priority.number()),
