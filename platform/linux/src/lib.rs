@@ -64,6 +64,7 @@ pub use record::outcome::{
 };
 pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};
+pub use run::catching::catching_call;
 pub use run::contain::{Left, contained};
 pub use run::contained_call::contained_call;
 pub use run::foreign::{ForeignError, foreign_body, foreign_symbol};
@@ -75,6 +76,7 @@ pub use run::life::{end_run, held_alive};
 pub use run::manage::{ManageError, home, manage, replace};
 pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
+pub use run::room::{MOST_STACK_BYTES, MOST_THREADS, check_room};
 pub use run::run;
 pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
 pub use run::watchdog::stand_aside;

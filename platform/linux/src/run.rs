@@ -2,6 +2,7 @@
 
 pub(crate) mod backed;
 pub(crate) mod carrier;
+pub(crate) mod catching;
 pub(crate) mod contain;
 pub(crate) mod contained_call;
 pub(crate) mod dropped;
@@ -15,6 +16,7 @@ pub(crate) mod mode;
 pub(crate) mod pool;
 pub(crate) mod program;
 pub(crate) mod recovery;
+pub(crate) mod room;
 pub(crate) mod setup;
 pub(crate) mod spawn;
 pub(crate) mod stand_in;
@@ -36,6 +38,7 @@ use crate::record::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::record::per_cpu::Shared;
 use crate::record::post::Post;
 use crate::run::mode::{MemoryLock, claim_signal};
+use crate::run::room::check_room;
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
@@ -71,6 +74,7 @@ where
         Err(std::sync::TryLockError::WouldBlock) => return Err(RunError::Busy),
     };
     check_cpus(&input)?;
+    check_threads(&input, options)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
     tls_reset::find();
     hook::install();
@@ -187,6 +191,12 @@ fn compare_clocks(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>
         offset::measure(hosts[0], host)
     };
     hosts.iter().map(offset).collect()
+}
+
+fn check_threads<P, S>(input: &[CpuInput<P, S>], options: &RunOptions) -> Result<(), RunError> {
+    let own = |cpu: &CpuInput<P, S>| cpu.threads.len() + cpu.children.len();
+    let own = input.iter().map(own).max().unwrap_or(0);
+    check_room(input.len(), own.saturating_add(options.pool), options)
 }
 
 fn check_cpus<P, S>(input: &[CpuInput<P, S>]) -> Result<(), RunError> {

@@ -19,12 +19,17 @@ use action::KernelAction;
 
 pub(crate) mod action;
 mod counter;
+pub(crate) mod exception;
 pub(crate) mod locals;
+pub(crate) mod memory;
 pub(crate) mod program;
 pub(crate) mod remark;
 mod text;
 
 pub(crate) use counter::{SwitchLog, SwitchWatch, try_cycle_counter};
+pub(crate) use memory::{
+    available_bytes, lock_memory, lock_on_touch, lockable_bytes, most_mappings, unlock_memory,
+};
 pub(crate) use text::{function_range, text_ranges};
 
 /// An address as an argument of a system call.
@@ -182,33 +187,6 @@ pub(crate) unsafe fn open_memory(area: *mut u8, bytes: usize) -> io::Result<()> 
 pub(crate) unsafe fn release(area: *mut u8, bytes: usize) {
     // SAFETY: as the caller vouches. A failure leaves the area mapped, which is only a leak.
     unsafe { libc::munmap(area.cast(), bytes) };
-}
-
-/// Locks all pages of the process, present and future.
-pub(crate) fn lock_memory() -> io::Result<()> {
-    // SAFETY: changes no content.
-    errno_check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
-}
-
-/// Unlocks all pages.
-pub(crate) fn unlock_memory() {
-    // SAFETY: changes no content; cannot fail.
-    unsafe { libc::munlockall() };
-}
-
-/// How many bytes the process may lock; `None`: no limit.
-pub(crate) fn lockable_bytes() -> Option<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the structure is ours.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    if result == 0 && limit.rlim_cur == libc::RLIM_INFINITY {
-        None
-    } else {
-        Some(limit.rlim_cur)
-    }
 }
 
 // --- Clocks and timers -----------------------------------------------------------------------

@@ -4,8 +4,8 @@
 //! ([`DispatchRecord`], [`SchedulerRecord`]), starts a thread on a fresh stack
 //! ([`DispatchRecord::prepare`]), enters and leaves the preemption signal ([`signal_entry`]), finds
 //! out whom it interrupted ([`recover()`]), has a caller go on behind a call that crashed
-//! ([`call_guarded`]), and wraps the few instructions that the language has no word for
-//! ([`mod@instructions`], [`system_call`]).
+//! ([`call_guarded`]) or that an exception of another language left ([`call_catching`]), and wraps
+//! the few instructions that the language has no word for ([`mod@instructions`], [`system_call`]).
 //!
 //! What it does not know: time, policy, the C library.
 //!
@@ -41,6 +41,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 mod caller;
+mod catching;
 mod dispatch;
 #[cfg(test)]
 mod every_instruction;
@@ -58,6 +59,7 @@ pub mod stepping;
 mod system_call;
 mod words;
 
+pub use catching::call_catching;
 pub use dispatch::{Dispatched, abandon_to, dispatch, dispatch_by_system_call, dispatch_call};
 pub use frame::SignalFrame;
 pub use gate::Gate;

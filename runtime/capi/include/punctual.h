@@ -702,7 +702,8 @@ typedef struct punctual_backed {
 } punctual_backed;
 
 /**
- * What a thread executes, once. It returns; it may not be left by `longjmp`, nor by an exception.
+ * What a thread executes, once. It returns; it may not be left by `longjmp`. An exception of C++
+ * that leaves it is as `punctual_fail` with its type and `what()`.
  */
 typedef void *(*punctual_body)(void *argument);
 
@@ -991,16 +992,16 @@ typedef struct punctual_options {
      */
     size_t beside_count;
     /**
-     * How many threads each CPU may have at a time beside its first. 0: 64.
+     * How many threads each CPU may have at a time beside its first, less than 2^20. 0: 64.
      */
     size_t threads;
     /**
-     * Usable bytes of each stack. 0: 64 KiB.
+     * Usable bytes of each stack, at most 1 GiB. 0: 64 KiB.
      */
     size_t stack_bytes;
     /**
-     * The constraint of the first thread of each CPU. Null: background work of the lowest
-     * priority.
+     * The constraint of the first thread of each CPU. Null: background work of the highest
+     * priority, so that only threads with a guarantee go before it.
      */
     const struct punctual_constraint *first_asks;
     /**
@@ -1036,6 +1037,11 @@ typedef struct punctual_options {
      * How many.
      */
     size_t policy_count;
+    /**
+     * 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
+     * of each page below them takes a page fault.
+     */
+    uint32_t lock_stacks;
 } punctual_options;
 
 /**
@@ -2445,6 +2451,7 @@ static inline punctual_options punctual_defaults(void)
     options.promotions = 0;
     options.policies = NULL;
     options.policy_count = 0;
+    options.lock_stacks = 0;
     return options;
 }
 

@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 use std::panic::resume_unwind;
 
+use punctual_linux::catching_call;
 use punctual_thread::OnFault;
 
 use crate::admission::forget_why;
@@ -44,29 +45,31 @@ thread_local! {
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Executes a body of C: what it returned, or what it said when it failed. What it holds at its end
-/// is given back.
+type Body = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Executes a body of C: what it returned, or what it said when it failed. An exception of C++ that
+/// leaves it is a failure. What it holds at its end is given back.
 ///
 /// # Safety
 /// The body may be called with this argument.
-pub(crate) unsafe fn execute(
-    body: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
-    argument: *mut c_void,
-) -> Result<*mut c_void, String> {
+pub(crate) unsafe fn execute(body: Body, argument: *mut c_void) -> Result<*mut c_void, String> {
     forget_why();
     forget_within();
     SAID.take();
     INSIDE.set(true);
+    // SAFETY: the two are called alike.
+    let body =
+        unsafe { core::mem::transmute::<Body, unsafe extern "C" fn(*mut u8) -> *mut u8>(body) };
     // SAFETY: as the caller vouches.
-    let result = unsafe { body(argument) };
+    let result = unsafe { catching_call(body, argument.cast()) };
     INSIDE.set(false);
     if holds_something() {
         unlock_mine();
         leave_mine();
     }
-    match SAID.take() {
-        Some(said) => Err(said),
-        None => Ok(result),
+    match (SAID.take(), result) {
+        (Some(said), _) | (None, Err(said)) => Err(said),
+        (None, Ok(result)) => Ok(result.cast()),
     }
 }
 

@@ -48,12 +48,12 @@ pub struct punctual_options {
     pub beside: *const punctual_cpu,
     /// How many.
     pub beside_count: usize,
-    /// How many threads each CPU may have at a time beside its first. 0: 64.
+    /// How many threads each CPU may have at a time beside its first, less than 2^20. 0: 64.
     pub threads: usize,
-    /// Usable bytes of each stack. 0: 64 KiB.
+    /// Usable bytes of each stack, at most 1 GiB. 0: 64 KiB.
     pub stack_bytes: usize,
-    /// The constraint of the first thread of each CPU. Null: background work of the lowest
-    /// priority.
+    /// The constraint of the first thread of each CPU. Null: background work of the highest
+    /// priority, so that only threads with a guarantee go before it.
     pub first_asks: *const punctual_constraint,
     /// 1: do not try for real-time priority and locked memory; guarantees are observations then.
     pub best_effort: u32,
@@ -72,6 +72,9 @@ pub struct punctual_options {
     pub policies: *const punctual_own_policy,
     /// How many.
     pub policy_count: usize,
+    /// 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
+    /// of each page below them takes a page fault.
+    pub lock_stacks: u32,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -166,11 +169,14 @@ unsafe fn with_options(
 ) -> Result<Runtime, Status> {
     // SAFETY: as the caller vouches.
     let options = unsafe { sized(options) }?;
-    let is_known = options.best_effort <= 1 && options.without_terms <= 1;
+    let is_known =
+        options.best_effort <= 1 && options.without_terms <= 1 && options.lock_stacks <= 1;
     if !is_known || (options.beside.is_null() && options.beside_count > 0) {
         return Err(Status::PUNCTUAL_INVALID);
     }
-    let mut runtime = runtime.real_time(options.best_effort == 0);
+    let mut runtime = runtime
+        .real_time(options.best_effort == 0)
+        .lock_stacks(options.lock_stacks == 1);
     if options.without_terms == 1 {
         runtime = runtime.terms(Machine::default());
     }

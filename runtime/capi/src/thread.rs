@@ -30,7 +30,8 @@ pub struct punctual_thread {
     pub id: u64,
 }
 
-/// What a thread executes, once. It returns; it may not be left by `longjmp`, nor by an exception.
+/// What a thread executes, once. It returns; it may not be left by `longjmp`. An exception of C++
+/// that leaves it is as `punctual_fail` with its type and `what()`.
 pub type punctual_body = Option<unsafe extern "C" fn(argument: *mut c_void) -> *mut c_void>;
 
 /// A job of a thread.

@@ -8,7 +8,7 @@ use punctual_child::ChildScheduler;
 use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Policy, Sink};
 use punctual_linux::{
     Body, ChildInput, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions,
-    ThreadInput, clock_rate, end_run, measure_overheads, run, share_of_others,
+    ThreadInput, check_room, clock_rate, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
     Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
@@ -29,6 +29,7 @@ pub struct Runtime {
     beside: Vec<Beside>,
     threads: usize,
     stack_bytes: usize,
+    lock_stacks: bool,
     main: Constraint,
     terms: Option<Machine>,
     real_time: bool,
@@ -143,29 +144,11 @@ pub struct Finished<T, S = NoSink> {
 impl<T, S> Finished<T, S> {
     /// The result, and the rest.
     pub fn split(self) -> (T, Finished<(), S>) {
-        let Finished {
-            result,
-            outcome,
-            tables,
-            hosts,
-            promises,
-            schedulers,
-            spreads,
-        } = self;
-        let rest = Finished {
-            result: (),
-            outcome,
-            tables,
-            hosts,
-            promises,
-            schedulers,
-            spreads,
-        };
-        (result, rest)
+        self.exchange(())
     }
 
-    fn with<R>(self, result: R) -> Finished<R, S> {
-        Finished {
+    fn exchange<R>(self, result: R) -> (T, Finished<R, S>) {
+        let rest = Finished {
             result,
             outcome: self.outcome,
             tables: self.tables,
@@ -173,7 +156,8 @@ impl<T, S> Finished<T, S> {
             promises: self.promises,
             schedulers: self.schedulers,
             spreads: self.spreads,
-        }
+        };
+        (self.result, rest)
     }
 
     /// Whether its guarantees could be kept: without real-time priority they are observations.
@@ -191,7 +175,8 @@ impl Runtime {
             beside: Vec::new(),
             threads: 64,
             stack_bytes: 64 * 1024,
-            main: Constraint::aperiodic(0),
+            lock_stacks: false,
+            main: Constraint::aperiodic(u32::MAX),
             terms: None,
             real_time: true,
             spread: None,
@@ -220,15 +205,15 @@ impl Runtime {
         self
     }
 
-    /// How many threads each CPU may have at a time beside its first. Their stacks are made before
-    /// the run starts.
+    /// How many threads each CPU may have at a time beside its first, less than
+    /// [`punctual_linux::MOST_THREADS`]. Their stacks are made before the run starts.
     #[must_use]
     pub fn threads(self, threads: usize) -> Runtime {
         Runtime { threads, ..self }
     }
 
-    /// Usable bytes of each stack, which must also hold the frame of a preemption (3 KiB and more,
-    /// by the processor).
+    /// Usable bytes of each stack, at most [`punctual_linux::MOST_STACK_BYTES`], which must also
+    /// hold the frame of a preemption (3 KiB and more, by the processor).
     #[must_use]
     pub fn stack_bytes(self, stack_bytes: usize) -> Runtime {
         Runtime {
@@ -237,8 +222,19 @@ impl Runtime {
         }
     }
 
-    /// The constraint of the first thread of each CPU; background work of the lowest priority
-    /// unless said.
+    /// Whether all of each stack is in memory before the run starts. Else its first 64 KiB are, and
+    /// the first use of each page below them takes a page fault.
+    #[must_use]
+    pub fn lock_stacks(self, lock_stacks: bool) -> Runtime {
+        Runtime {
+            lock_stacks,
+            ..self
+        }
+    }
+
+    /// The constraint of the first thread of each CPU. Unless said, it is background work of the
+    /// highest priority: only threads with a guarantee go before it, and no other can keep it from
+    /// ending the run.
     #[must_use]
     pub fn main(self, main: Constraint) -> Runtime {
         Runtime { main, ..self }
@@ -325,7 +321,7 @@ impl Runtime {
     {
         let (result, finished) = self.start_recorded(0, |_| Ok(NoSink), first)?.split();
         match result {
-            Some(result) => Ok(finished.with(result)),
+            Some(result) => Ok(finished.exchange(result).1),
             None => Err(StartError::NoResult {
                 panics: finished.outcome.panics,
             }),
@@ -350,6 +346,8 @@ impl Runtime {
         S: Sink + Send + 'static,
     {
         let mut options = self.options(spawned);
+        let cpus = self.beside.len() + 1;
+        check_room(cpus, self.pool().saturating_add(1), &options).map_err(StartError::Run)?;
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
             None => {
@@ -420,7 +418,8 @@ impl Runtime {
 
     /// Threads of each CPU beside its first.
     fn pool(&self) -> usize {
-        self.threads + self.spread.map_or(0, |spread| spread.workers)
+        let workers = self.spread.map_or(0, |spread| spread.workers);
+        self.threads.saturating_add(workers)
     }
 
     fn options(&self, spawned: usize) -> RunOptions {
@@ -428,6 +427,7 @@ impl Runtime {
             spawned,
             real_time: self.real_time,
             stack_bytes: self.stack_bytes,
+            lock_stacks: self.lock_stacks,
             pool: self.pool(),
             ..RunOptions::default()
         }

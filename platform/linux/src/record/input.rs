@@ -67,6 +67,9 @@ pub struct RunOptions {
     pub priority: i32,
     /// Usable bytes of each light thread's stack.
     pub stack_bytes: usize,
+    /// All of a stack is in memory before the run; else only its first 64 KiB are, and the first
+    /// use of each further page takes a page fault.
+    pub lock_stacks: bool,
     /// Under SCHED_FIFO: what is left to the rest of the system, so that the kernel does not take
     /// 50 ms at once.
     pub give_back: GiveBack,
@@ -135,6 +138,7 @@ impl Default for RunOptions {
             real_time: true,
             priority: 50,
             stack_bytes: 256 * 1024,
+            lock_stacks: true,
             give_back: GiveBack::Slices {
                 every_ns: SHORTEST_DISTANCE_NS,
             },
@@ -160,6 +164,15 @@ pub enum RunError {
         host: u32,
         /// What can be used.
         allowed: Vec<u32>,
+    },
+    /// It asks for more than there may be, or than there is; nothing has been made.
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        asked: u64,
+        /// How much it may be.
+        most: u64,
     },
     /// The C library lacks something that light threads need (they need glibc).
     Library {
@@ -190,6 +203,12 @@ impl fmt::Display for RunError {
                 write!(
                     f,
                     "host CPU {host} cannot be used here (allowed, each once: {allowed:?})"
+                )
+            }
+            RunError::TooLarge { what, asked, most } => {
+                write!(
+                    f,
+                    "{what}: {asked} are asked for, and {most} is the most here"
                 )
             }
             RunError::Library { symbol } => {

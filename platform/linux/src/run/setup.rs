@@ -23,7 +23,7 @@ use crate::record::takers::named;
 use crate::record::text::LibraryText;
 use crate::run::carrier::{end_threads, run_loop, start_threads};
 use crate::run::life::main;
-use crate::storage::stack::{AlternateStack, Stack};
+use crate::storage::stack::{AlternateStack, FIRST_BYTES, Stack};
 use crate::storage::tls::{Library, Storage};
 use crate::sys::{self, HostClass, SwitchLog, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
@@ -303,7 +303,13 @@ fn make_threads(
         .map(|input| (input.id, input.name, Some(input.body)));
     let pooled = (0..options.pool).map(|_| (ThreadId::new(u32::MAX, 0), String::new(), None));
     for (id, name, body) in given.chain(pooled) {
-        let stack = Stack::try_new(options.stack_bytes).map_err(refused("map a stack"))?;
+        let first = if options.lock_stacks {
+            usize::MAX
+        } else {
+            FIRST_BYTES
+        };
+        let stack = Stack::with_first(options.stack_bytes, first);
+        let stack = stack.map_err(refused("map a stack"))?;
         let storage = Storage::try_new(library)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))
             .map_err(refused("allocate thread-local storage"))?;

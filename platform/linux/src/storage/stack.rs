@@ -21,6 +21,9 @@ const GUARD: usize = 4 * PAGE;
 /// that all places are taken in turn, and far enough for the frames of a switch.
 const STEP: usize = 13 * 64;
 
+/// Bytes that are in memory of every stack, from its top.
+pub(crate) const FIRST_BYTES: usize = 64 * 1024;
+
 /// How many stacks have been made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -39,24 +42,38 @@ impl Stack {
     /// # Errors
     /// When there is no memory for it.
     pub fn try_new(usable: usize) -> io::Result<Stack> {
-        let usable = usable
-            .max(4 * PAGE + 4 * sys::signal_frame_bytes())
-            .next_multiple_of(PAGE)
-            + PAGE;
-        let bytes = usable + GUARD;
+        Stack::with_first(usable, usize::MAX)
+    }
+
+    /// Maps a stack of at least `usable` bytes and touches the first so many of it, from its top.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(crate) fn with_first(usable: usize, first: usize) -> io::Result<Stack> {
+        let bytes = Stack::area_bytes(usable);
+        let usable = bytes - GUARD;
         let stack = Stack {
             area: sys::reserve(bytes)?,
             bytes,
             offset: MADE.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP) % PAGE,
         };
+        if first < usable {
+            sys::lock_on_touch(stack.area, bytes);
+        }
         let base = stack.area.wrapping_add(GUARD);
         // SAFETY: page-aligned, inside the area.
         unsafe { sys::open_memory(base, usable)? };
-        for page in (0..usable).step_by(PAGE) {
+        for page in (usable.saturating_sub(first)..usable).step_by(PAGE) {
             // SAFETY: inside the part that has just been opened; nobody else knows it yet.
             unsafe { base.add(page).write_volatile(0) };
         }
         Ok(stack)
+    }
+
+    /// Bytes of address space that a stack with so many usable ones takes.
+    pub(crate) fn area_bytes(usable: usize) -> usize {
+        let least = 4 * PAGE + 4 * sys::signal_frame_bytes();
+        usable.max(least).next_multiple_of(PAGE) + PAGE + GUARD
     }
 
     /// The address just above the stack.
@@ -139,6 +156,19 @@ mod tests {
         assert!(stack.guards(base - 1));
         assert!(!stack.guards(base));
         assert!(stack.top().addr() as u64 - base >= 64 * 1024);
+    }
+
+    #[test]
+    fn a_large_stack_has_its_first_pages_and_gets_the_others_when_they_are_used() {
+        let stack = Stack::with_first(1 << 30, FIRST_BYTES).expect("address space for a stack");
+        assert!(stack.bytes() >= 1 << 30);
+        for deep in [8, FIRST_BYTES, 1 << 20, 1 << 30] {
+            let place = stack.top().wrapping_sub(deep);
+            // SAFETY: inside the open part, which nobody else knows.
+            unsafe { place.write(1) };
+        }
+        let deepest = stack.top().wrapping_sub(1 << 30).addr() as u64;
+        assert!(stack.contains(deepest) && !stack.guards(deepest));
     }
 
     #[test]

@@ -223,6 +223,29 @@ fn kernel_threads_and_programs_that_a_thread_starts_are_what_the_program_s_are()
 }
 
 #[test]
+fn a_thread_that_never_waits_does_not_keep_the_first_thread_from_its_end() {
+    if let Some(said) = says("runtime/capi/library/tests/c/first.c") {
+        assert_eq!(said, "the first thread comes to its end\n");
+    }
+}
+
+#[test]
+fn an_exception_that_leaves_a_body_ends_its_thread_with_its_words_and_nobody_else() {
+    let plus = ["c++", "-std=c++17"];
+    if let Some(said) = says_by("runtime/capi/library/tests/c/exceptions.cpp", &plus) {
+        assert_eq!(said, "an exception ends its thread and nobody else\n");
+    }
+}
+
+#[test]
+fn what_is_too_much_is_refused_before_it_is_made_and_stacks_are_reserved() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/limits.c", &FORTIFIED) {
+        let expected = "what is too much is a code, and what is reserved is not in memory\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
 fn a_component_in_c_lives_on_the_supply_of_its_scheduler() {
     if let Some(said) = says("examples/c/tree.c") {
         assert!(

@@ -194,6 +194,9 @@ int main(int count, char **arguments)
     if (count > 1)
         times = atoi(arguments[1]);
     punctual_options options = punctual_defaults();
+    /* Less urgent than the timer beside it. */
+    punctual_constraint asks = punctual_aperiodic(1);
+    options.first_asks = &asks;
     options.without_terms = 1;
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);

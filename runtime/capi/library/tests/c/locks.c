@@ -170,6 +170,10 @@ static void *first(void *argument)
 int main(void)
 {
     outside();
+    /* Others come between. */
+    punctual_options options = punctual_defaults();
+    punctual_constraint asks = punctual_aperiodic(0);
+    options.first_asks = &asks;
     /* What one run leaves is out of the way of the next. */
     for (int run = 0; run < 2; run++) {
         punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
@@ -177,7 +181,7 @@ int main(void)
         IS(punctual_spin_create(&spin), PUNCTUAL_OK);
         IS(punctual_mutex_create(&lock), PUNCTUAL_OK);
         IS(punctual_spin_with(spin, use, NULL), PUNCTUAL_NO_RUN);
-        IS(punctual_run(&cpu, NULL, NULL), PUNCTUAL_OK);
+        IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
         IS(punctual_rwlock_destroy(table), PUNCTUAL_OK);
         IS(punctual_spin_destroy(spin), PUNCTUAL_OK);
         IS(punctual_mutex_destroy(lock), PUNCTUAL_OK);
