@@ -1,7 +1,7 @@
 //! From what a platform gives back to a log.
 
 use crate::Error;
-use punctual_analysis::Verdict;
+use punctual_analysis::{GangVerdict, Verdict};
 use punctual_kern::{Grant, Plan};
 use punctual_model::{Frequency, Ns, PolicyKind, Span, System};
 use punctual_tables::CpuTables;
@@ -142,15 +142,30 @@ pub(crate) fn set_promises(log: &mut Log, file: &Verdict, machine: Option<&Verdi
             exactness: graph.exactness.name().to_string(),
         });
     }
-    let skews = machine.unwrap_or(file).gangs.iter();
-    let skews = skews.flat_map(|gang| &gang.supersteps);
-    for (info, skew) in log.gangs.iter_mut().zip(skews) {
-        info.bound = skew.bound;
-    }
+    set_steps(log, &machine.unwrap_or(file).gangs);
     let ppm = |verdict: &Verdict, cpu: usize| Some(verdict.cpus.get(cpu)?.utilization_ppm);
     for (index, cpu) in log.cpus.iter_mut().enumerate() {
         cpu.utilization_ppm = ppm(file, index);
         cpu.machine_utilization_ppm = ppm(machine.unwrap_or(file), index);
+    }
+}
+
+/// The bound of each superstep's skew, and by when it has ended where no barrier follows.
+fn set_steps(log: &mut Log, gangs: &[GangVerdict]) {
+    let supersteps = gangs.iter().flat_map(|gang| {
+        let places = gang.supersteps.iter().enumerate();
+        places.map(move |(place, skew)| {
+            let mut barriers = gang.barriers.iter();
+            let behind = barriers.find(|b| b.left_out && b.barrier.before == place);
+            (skew, behind)
+        })
+    });
+    for (info, (skew, behind)) in log.gangs.iter_mut().zip(supersteps) {
+        info.bound = skew.bound;
+        info.ends_within = behind
+            .and_then(|barrier| barrier.gap)
+            .map(|gap| gap.saturating_sub(info.clock_error));
+        info.forced = behind.is_some_and(|barrier| barrier.forced);
     }
 }
 

@@ -39,6 +39,7 @@ mod bodies;
 mod changes;
 mod children;
 mod counted;
+mod described;
 mod error;
 mod graph_moves;
 mod judge;

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant as Wall};
 
-use punctual_analysis::{AnalysisError, Transition, Verdict, When};
+use punctual_analysis::{
+    AnalysisError, GangVerdict, Transition, Verdict, When, without_needless_barriers,
+};
 use punctual_graph::Applications;
 use punctual_kern::{Event, Plan};
 use punctual_linux::{
-    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
+    ChildInput, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
 };
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
@@ -27,7 +29,7 @@ use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_prom
 use crate::bodies::{Bodies, Programs, tile_bodies};
 use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
-use crate::counted::counters;
+use crate::described::{describe_clocks, take_records};
 use crate::graph_moves::tell_graphs;
 use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
@@ -142,6 +144,11 @@ fn admit_with(
 ) -> Result<Admitted, Error> {
     let measured = overheads.as_ref().map(Overheads::machine);
     let mut here = given.or(measured.as_ref()).cloned().unwrap_or_default();
+    if here.clock_error.is_zero() {
+        // What is not to be had in time is looked for again at the start of the run.
+        let error = punctual_linux::clock_error(&hosts(system)?);
+        here.clock_error = Span::from_ns(error.unwrap_or(0));
+    }
     if let Some(period) = sample.map(sample_in_force) {
         let timer = here.timer.saturating_add(system.machine.timer);
         here.reserves.push(Reserve {
@@ -249,7 +256,7 @@ pub fn run(
     let admitted = admit_sampled(system, given.map(|given| &given.machine), options.sample)?;
     admitted.must_be(options.force)?;
     let of_file = promises(system, &admitted.file, &crate::admit_changes(system)?);
-    let of_machine = promises(system, &admitted.machine, &admitted.changes);
+    let of_machine = promised_here(system, &admitted, options.force);
     // Also when forced: each CPU would keep its own users apart, and nobody the others.
     if let Some(name) = punctual_sim::shared_across_cpus(system) {
         return Err(SimError::AcrossCpus(name.into()).into());
@@ -262,6 +269,7 @@ pub fn run(
         .map_err(Error::Application)?;
     // Behind the tasks of the file stand the threads of its graphs.
     let threads = &*system.graph_threads();
+    let system = &without_needless_barriers(system, &of_machine.gangs);
     let system = &*system.with_graph_threads();
     let mut tables = Tables::new(system, frequency);
     tables.set_duration(system, duration);
@@ -299,11 +307,8 @@ pub fn run(
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
-    describe(&outcome, &mut log.header);
-    for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
-        let one = log.add_cpu(&of_system.name, of_system.host, cpu.sink);
-        one.counters = counters((&cpu.counters, cpu.takers), outcome.missing);
-    }
+    describe_clocks(&outcome, admitted.terms.clock_error, &mut log.header);
+    take_records(outcome, system, &mut log);
     set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
     // The preemptions of actors come from records that a stream has taken out of memory.
@@ -318,6 +323,16 @@ pub fn run(
         None => {}
     }
     Ok(log)
+}
+
+/// The promises with the terms of this machine; by force without the barriers of gangs.
+fn promised_here(system: &System, admitted: &Admitted, force: bool) -> Verdict {
+    let mut verdict = promises(system, &admitted.machine, &admitted.changes);
+    if force {
+        let gangs = verdict.gangs.iter_mut();
+        gangs.for_each(GangVerdict::leave_out_all);
+    }
+    verdict
 }
 
 /// Programs that did not wait for the end of the run.
@@ -525,31 +540,6 @@ fn while_watched<T>(
         }
         result
     })
-}
-
-/// How it ran, what it did not get, how it ended.
-pub(crate) fn describe(outcome: &punctual_linux::Outcome<Recorder>, header: &mut Header) {
-    header.mode = match outcome.mode {
-        punctual_linux::Mode::RealTime => Mode::RealTime,
-        punctual_linux::Mode::BestEffort => Mode::BestEffort,
-    };
-    let waits = outcome.cpus.iter().flat_map(|cpu| &cpu.waits);
-    let lost = outcome
-        .lost
-        .iter()
-        .chain(waits)
-        .map(|loss| format!("{}: {}", loss.what, loss.detail));
-    header.lost = lost.collect();
-    header.stopped = match outcome.ending {
-        Ending::Complete => None,
-        Ending::Stopped => Some("stopped by request".to_string()),
-        Ending::Watchdog => Some("the watchdog ended it: it exceeded its time".to_string()),
-    };
-    let panics = outcome
-        .panics
-        .iter()
-        .map(|p| format!("{} panicked: {}", p.name, p.message));
-    header.faults = panics.collect();
 }
 
 /// Which terms were added to the system's, and from where.

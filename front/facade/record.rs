@@ -9,7 +9,7 @@ use punctual_trace::{Bound, Header, Log, Mode, Recorder, TaskInfo};
 use crate::Error;
 use crate::assemble::header;
 use crate::counted::counters;
-use crate::live::describe;
+use crate::described::describe;
 use crate::program::program_name;
 
 /// The results of a run of threads, and its log.

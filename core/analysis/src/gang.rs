@@ -406,6 +406,8 @@ fn judge(
         left_out: false,
         worst_end: None,
         begins: None,
+        gap: None,
+        forced: false,
         clock_error: system.machine.clock_error,
         reason: String::new(),
     };
@@ -414,7 +416,7 @@ fn judge(
         system.tasks.get(member.index())
     };
     let instants = task(barrier.before).zip(task(barrier.next));
-    let Some((_, next)) = instants else {
+    let Some((last, next)) = instants else {
         verdict.reason = "it has no members".into();
         return verdict;
     };
@@ -425,6 +427,11 @@ fn judge(
             .and_then(|period| next.phase.checked_add(period)),
         false => Some(next.phase),
     };
+    verdict.gap = begins.and_then(|begins| begins.checked_sub(last.phase));
+    if !system.changes.is_empty() {
+        verdict.reason = "kept: the system changes while it runs".into();
+        return verdict;
+    }
     let origin = task(0).map_or(Span::ZERO, |first| first.phase);
     verdict.begins = begins.map(|begins| begins.saturating_sub(origin));
     let ended = match worst_end(system, rows, &gang.supersteps[barrier.before]) {

@@ -44,6 +44,17 @@ pub struct GangVerdict {
     pub barriers: Vec<BarrierVerdict>,
 }
 
+impl GangVerdict {
+    /// Leaves out its other barriers, too, without proof: the result of such a run is unsafe, and
+    /// says so. One stays where the next superstep has no instant. O(barriers).
+    pub fn leave_out_all(&mut self) {
+        let kept = self.barriers.iter_mut().filter(|b| !b.left_out);
+        for barrier in kept.filter(|barrier| barrier.gap.is_some()) {
+            (barrier.left_out, barrier.forced) = (true, true);
+        }
+    }
+}
+
 /// How far apart the members of one superstep start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkewVerdict {
@@ -80,6 +91,10 @@ pub struct BarrierVerdict {
     pub worst_end: Option<Span<Ns>>,
     /// When the next begins, counted likewise.
     pub begins: Option<Span<Ns>>,
+    /// From the arrival of the superstep before to that of the next.
+    pub gap: Option<Span<Ns>>,
+    /// It was left out without proof ([`GangVerdict::leave_out_all`]).
+    pub forced: bool,
     /// The most by which clocks differ, as counted.
     pub clock_error: Span<Ns>,
     /// Why it is left out or kept.

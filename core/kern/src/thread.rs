@@ -418,6 +418,20 @@ impl Thread {
         self.band == Band::Background && !self.constraint.class.runs_per_job() && self.held == 0
     }
 
+    /// The zero-lag instant of the last job, not before `now`.
+    pub(crate) fn lag_until(&self, now: Instant) -> Instant {
+        let released_none = self.next_index == self.first_index;
+        let zero_lag = match self.deadline_of(self.last_arrival) {
+            deadline if deadline < Instant::MAX && !released_none => {
+                let separation = self.constraint.class.min_separation().unwrap_or_default();
+                let next = self.last_arrival.saturating_add(separation);
+                deadline.max(next)
+            }
+            _ => now,
+        };
+        zero_lag.max(self.zero_lag).max(now)
+    }
+
     /// The absolute deadline of a job that arrives at `arrival`.
     pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
         match self.constraint.class.relative_deadline() {

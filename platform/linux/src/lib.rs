@@ -74,6 +74,7 @@ pub use run::foreign_policy::{
 };
 pub use run::life::{end_run, held_alive};
 pub use run::manage::{ManageError, home, manage, replace};
+pub use run::own::{change_own, own_lag_until, run_clock_error};
 pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
 pub use run::room::{MOST_STACK_BYTES, MOST_THREADS, check_room};
@@ -82,7 +83,7 @@ pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
 pub use run::watchdog::stand_aside;
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
-pub use time::offset::ClockOffset;
+pub use time::offset::{ClockOffset, clock_error};
 pub use wait::forked::is_forked;
 pub use wait::monitor::{Monitor, MonitorError, SectionEnd, Step};
 pub use wait::notify::Notify;

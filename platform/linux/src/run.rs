@@ -13,6 +13,7 @@ pub(crate) mod hook;
 pub(crate) mod life;
 pub(crate) mod manage;
 pub(crate) mod mode;
+pub(crate) mod own;
 pub(crate) mod pool;
 pub(crate) mod program;
 pub(crate) mod recovery;
@@ -42,7 +43,7 @@ use crate::run::room::check_room;
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
-use crate::time::clock::{Clock, ClockSource, clock_rate};
+use crate::time::clock::{Clock, clock_rate};
 use crate::time::offset::{self, ClockOffset};
 use crate::wait::calls;
 
@@ -105,7 +106,10 @@ where
     drop(results);
     let (mode, watched) = await_ready(&carriers, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
-    let offsets = compare_clocks(&hosts, rate.source);
+    let offsets = offset::compare(&hosts, rate.source);
+    let error = offset::error_of(&offsets, rate.frequency);
+    let error = error.unwrap_or(u64::MAX);
+    shared.clock_error.store(error, Ordering::Relaxed);
     start_all(
         &carriers,
         &offsets,
@@ -179,18 +183,6 @@ fn start_all(
         // A carrier that has died is noticed when its outcome does not come.
         let _ = carrier_handle.start.send(Start { clock, mode });
     }
-}
-
-/// How far the counter of each CPU is ahead of that of the first.
-fn compare_clocks(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>> {
-    let same = ClockOffset { ticks: 0, error: 0 };
-    let offset = |&host: &u32| {
-        if host == hosts[0] || source == ClockSource::KernelClock {
-            return Some(same);
-        }
-        offset::measure(hosts[0], host)
-    };
-    hosts.iter().map(offset).collect()
 }
 
 fn check_threads<P, S>(input: &[CpuInput<P, S>], options: &RunOptions) -> Result<(), RunError> {

@@ -13,6 +13,11 @@ pub struct GangInfo {
     pub bound: Option<Span<Ns>>,
     /// The bound counts with clocks that differ by at most this.
     pub clock_error: Span<Ns>,
+    /// Every member ends within this after its arrival, as its own clock shows: the next superstep
+    /// begins without a barrier then. `None`: a barrier is kept, or no superstep comes next.
+    pub ends_within: Option<Span<Ns>>,
+    /// That barrier was left out without proof.
+    pub forced: bool,
 }
 
 impl GangInfo {
@@ -25,6 +30,8 @@ impl GangInfo {
                 members: superstep.members.clone(),
                 bound: None,
                 clock_error: system.machine.clock_error,
+                ends_within: None,
+                forced: false,
             });
             info.collect::<Vec<_>>()
         };

@@ -84,6 +84,9 @@ pub struct Header {
     pub end: Instant,
     /// Why it ended before its time; `None`: it did not.
     pub stopped: Option<String>,
+    /// From when on the clocks of two CPUs were seen to differ by more than the verdict counts
+    /// with; `None`: never, or nobody looked.
+    pub clocks_apart: Option<Instant<Ns>>,
     /// What went wrong in the work itself, one line each (a body that panicked, by task).
     pub faults: Vec<String>,
 }

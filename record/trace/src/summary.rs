@@ -110,7 +110,8 @@ pub struct RunReport {
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
     /// Every deadline and every requirement was kept, no job was lost or skipped, every admitted
-    /// change was done, and results are those of the reference.
+    /// change was done, results are those of the reference, and gangs without barriers were kept
+    /// in step.
     Met,
     /// Something was not.
     Missed,
@@ -332,6 +333,11 @@ impl RunReport {
         let verdict = graphs
             .iter()
             .fold(verdict, |all, graph| all.worse(graph.verdict));
+        let gangs = gang::gangs(log, behaviors);
+        let verdict = match gangs.iter().any(|gang| gang.not_in_step) {
+            true => RunVerdict::Missed,
+            false => verdict,
+        };
         let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
         let h = &log.header;
         RunReport {
@@ -354,7 +360,7 @@ impl RunReport {
             resources: supply::resources(log, behaviors),
             requirements,
             graphs,
-            gangs: gang::gangs(log, behaviors),
+            gangs,
             changes,
             misses: misses.listed,
             misses_not_listed: misses.not_listed,

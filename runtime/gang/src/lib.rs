@@ -13,14 +13,24 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
+pub mod bsp;
+mod supersteps;
+mod words;
+
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_gang::{Member as Party, Names, Operation, Outcome, Step, Wait};
 use punctual_linux::job;
 use punctual_model::{Ns, Span};
-use punctual_thread::thread;
+use punctual_thread::{Guarantee, thread};
 
+use admission::Refusals;
+
+pub use admission::{Admitted, Correction, NotAll, Refused};
 pub use punctual_gang::{Broken, CreateError, Form, JoinError, MOST, Why};
+pub use supersteps::{Kept, NotApart, Proof, Supersteps};
 
 /// So many gangs may live at a time.
 const GANGS: usize = 256;
@@ -67,6 +77,9 @@ impl Default for Options {
 pub struct Gang {
     words: Arc<punctual_gang::Gang>,
     options: Options,
+    /// A phase of some member ended late.
+    late: Arc<AtomicBool>,
+    refusals: Arc<Refusals>,
 }
 
 impl Gang {
@@ -76,7 +89,12 @@ impl Gang {
     /// All of [`CreateError`]; 256 gangs may live at a time.
     pub fn create(name: &str, members: usize, options: Options) -> Result<Gang, CreateError> {
         let words = names().create(name, members, options.form)?;
-        Ok(Gang { words, options })
+        Ok(Gang {
+            words,
+            options,
+            late: Arc::default(),
+            refusals: Arc::default(),
+        })
     }
 
     /// Makes the calling thread a member. The handle belongs to the thread that drops it.
@@ -87,6 +105,9 @@ impl Gang {
         Ok(Member {
             party: Party::join(Arc::clone(&self.words))?,
             options: self.options,
+            late: Arc::clone(&self.late),
+            refusals: Arc::clone(&self.refusals),
+            guarantee: None,
         })
     }
 
@@ -112,6 +133,10 @@ impl Gang {
 pub struct Member {
     party: Party<Arc<punctual_gang::Gang>>,
     options: Options,
+    late: Arc<AtomicBool>,
+    refusals: Arc<Refusals>,
+    /// By the gang's admission.
+    guarantee: Option<Guarantee>,
 }
 
 impl Member {

@@ -1,36 +1,12 @@
 //! Gangs of threads on one CPU and on two, and members that end in the middle.
 
+mod common;
+
 use punctual_gang_thread::{Broken, CreateError, Form, Gang, Member, Options, Waiting, Why};
-use punctual_model::{Machine, PolicyKind, Span};
-use punctual_thread::sync::Semaphore;
-use punctual_thread::{Constraint, Runtime, thread};
+use punctual_model::{Machine, Span};
+use punctual_thread::{Runtime, thread};
 
-use std::sync::{Arc, Mutex, Once, PoisonError};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-const FIXED: PolicyKind<punctual_model::Ns> = PolicyKind::FixedPriority { preemptive: true };
-
-/// The last two host CPUs that this program may use, the last one first.
-fn cpus() -> Vec<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let bounds = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
-    };
-    let mut cpus: Vec<u32> = list
-        .expect("known")
-        .split(',')
-        .filter_map(bounds)
-        .flatten()
-        .collect();
-    cpus.reverse();
-    cpus.truncate(2);
-    cpus
-}
+use common::{FIXED, alone, background, cpus, on_two_cpus};
 
 fn options(form: Form) -> Options {
     Options {
@@ -55,23 +31,6 @@ fn round(member: &mut Member, members: usize) -> Result<(), Broken> {
         assert!(member.ordered_barrier()? < members);
     }
     Ok(())
-}
-
-/// Waits for its turn. A test program that hangs is ended: nothing waits for ever here.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static WATCHDOG: Once = Once::new();
-    WATCHDOG.call_once(|| {
-        std::thread::spawn(|| {
-            std::thread::sleep(std::time::Duration::from_secs(60));
-            eprintln!("an operation of a gang did not end");
-            std::process::abort();
-        });
-    });
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn background() -> Constraint {
-    Constraint::aperiodic(50)
 }
 
 fn on_one_cpu<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T {
@@ -142,45 +101,21 @@ fn threads_of_one_cpu_meet_and_one_that_panics_or_is_silent_is_named_to_the_rest
 
 #[test]
 fn threads_of_two_cpus_meet_spinning_and_the_first_that_leaves_is_named() {
-    let [here, there] = cpus()[..] else {
-        println!("skipped: needs two CPUs");
-        return;
-    };
-    let _alone = alone();
     for form in [Form::Linear, Form::Tree] {
         let options = Options {
             waiting: Waiting::Spin,
             ..options(form)
         };
-
         let gang = Gang::create("both", 2, options).expect("the name is free");
-        let (done, other) = (Arc::new(Semaphore::cross_cpu(0)), gang.clone());
-        let signs = Arc::clone(&done);
-        let body = move || {
-            let mut member = other.join().expect("a place");
+        let all = gang.clone();
+        let found = on_two_cpus(FIXED, move |_| {
+            let mut member = all.join().expect("a place");
             let whole = (0..100).try_for_each(|_| round(&mut member, 2));
             (member.place(), whole)
+        });
+        let Some(((place, whole), (other, others), _)) = found else {
+            return gang.destroy();
         };
-        let found = Arc::new(Mutex::new(None));
-        let (ends, same) = (Arc::clone(&found), body.clone());
-        let runtime = Runtime::on(here, FIXED)
-            .terms(Machine::default())
-            .main(background());
-        let runtime = runtime.real_time(false).and(there, FIXED, move || {
-            *ends.lock().expect("nobody panicked") = Some(same());
-            signs.release().expect("in the run");
-        });
-        let finished = runtime.start(move || {
-            let end = body();
-            done.acquire().expect("the other one ends");
-            end
-        });
-        let (place, whole) = finished.expect("a run").result;
-        let (other, others) = found
-            .lock()
-            .expect("nobody panicked")
-            .take()
-            .expect("it ended");
         assert_eq!((whole, others, place + other), (Ok(()), Ok(()), 1));
         let broken = gang.broken().expect("both have left");
         assert_eq!(broken.why, Why::Left);

@@ -37,6 +37,7 @@
 
 mod admission;
 mod constraint;
+mod guarantee;
 mod place;
 mod registry;
 mod runtime;
@@ -49,6 +50,7 @@ mod workload;
 
 pub use admission::{NotAdmitted, Promise};
 pub use constraint::Constraint;
+pub use guarantee::Guarantee;
 pub use place::FIRST;
 pub use punctual_linux::{JobInfo, NoNextJob, OnFault};
 pub use registry::{UnknownFunction, Workloads};

@@ -122,7 +122,7 @@ impl Drop for Current {
 }
 
 /// The run that the calling thread belongs to.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place(Arc<Shared>, usize);
 
 pub(crate) fn place() -> Option<Place> {

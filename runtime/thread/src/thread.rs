@@ -212,9 +212,9 @@ impl<'a> Builder<'a> {
 }
 
 /// The bandwidth of a thread, until it ends, however it ends.
-struct Granted {
-    place: Place,
-    grant: Grant,
+pub(crate) struct Granted {
+    pub(crate) place: Place,
+    pub(crate) grant: Grant,
 }
 
 impl Drop for Granted {
@@ -228,6 +228,16 @@ fn give_back(place: &Place, grant: Grant) {
     // It fails only when the run is over.
     let _ = place.ask(|admission, now| {
         admission.remove(grant, now);
+        Ok(())
+    });
+}
+
+/// The bandwidth that a thread has asked for itself: it was abandoned.
+fn give_back_all(place: &Place, who: Option<Who>) {
+    let Some(who) = who else { return };
+    // It fails only when the run is over.
+    let _ = place.ask(|admission, now| {
+        admission.remove_all_of(who, now);
         Ok(())
     });
 }
@@ -329,11 +339,15 @@ impl<T> Thread<T> {
     /// Takes the processor from it for good, as [`Thread::kill_within`] does when the time is over;
     /// whether that was possible. A thread that joins it is told ([`JoinError::Abandoned`]).
     pub fn abandon(&self) -> bool {
+        let who = self.child.who();
         if !self.child.abandon() {
             return false;
         }
-        if let (Some(grant), Some(place)) = (self.grant, place()) {
-            give_back(&place, grant);
+        if let Some(place) = place() {
+            if let Some(grant) = self.grant {
+                give_back(&place, grant);
+            }
+            give_back_all(&place, who);
         }
         true
     }

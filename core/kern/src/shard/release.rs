@@ -103,20 +103,17 @@ impl<P: Policy> Shard<P> {
         let Some(constraint) = t.change.take() else {
             return;
         };
-        let released_none = t.next_index == t.first_index;
-        let zero_lag = match t.deadline_of(t.last_arrival) {
-            deadline if deadline < Instant::MAX && !released_none => {
-                let separation = t.constraint.class.min_separation().unwrap_or_default();
-                let next = t.last_arrival.saturating_add(separation);
-                deadline.max(next)
-            }
-            _ => self.now,
-        };
-        let zero_lag = zero_lag.max(t.zero_lag).max(self.now);
+        let zero_lag = t.lag_until(self.now);
         t.zero_lag = zero_lag;
         self.tell(sink, thread, |thread, _| TraceEvent::Changed { thread });
         self.install(zero_lag, thread, constraint);
         self.take_over_arrivals(thread, sink);
+    }
+
+    /// From when on the phase of another constraint counts, if a thread asks for one now and its
+    /// job ends before that; `None` for a stale id. O(1).
+    pub fn change_counts_from(&self, thread: ThreadId, now: Instant) -> Option<Instant> {
+        Some(self.thread(thread).ok()?.lag_until(now))
     }
 
     /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of

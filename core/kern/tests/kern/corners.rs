@@ -303,3 +303,22 @@ fn a_yield_without_a_job_gives_no_slice_up() {
     assert_eq!(d.shard.state(id(0)), State::Idle);
     assert_eq!(d.runs(22, Event::Tick), Some(0), "its next job");
 }
+
+#[test]
+fn the_core_counts_a_change_from_the_instant_that_it_says() {
+    let instant = Instant::from_ticks;
+    let from = |d: &Driver, now: u64| d.shard.change_counts_from(id(0), instant(now));
+    let mut d = Driver::new(&[periodic(5, 10, 2)]);
+    assert_eq!(from(&d, 0), Some(instant(0)), "nothing was released");
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    assert_eq!(from(&d, 3), Some(instant(10)), "the next release");
+    let mut later = periodic(4, 20, 2);
+    later.phase = Span::from_ticks(7);
+    let _ = d.at(3, change(later));
+    let _ = d.at(5, Event::Complete);
+    assert_eq!(from(&d, 6), Some(instant(10)), "as it was asked");
+    let _ = d.at(17, Event::Tick);
+    assert_eq!(releases(&d), [0, 17]);
+    assert_eq!(from(&d, 40), Some(instant(40)), "all is long over");
+    assert_eq!(d.shard.change_counts_from(id(9), instant(0)), None);
+}

@@ -5,6 +5,7 @@
 //! value, act at the edge).
 
 mod begin;
+mod change;
 mod fast;
 
 use core::any::Any;
@@ -516,6 +517,8 @@ pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>
     ByPolicy {
         enter: enter::<P, S, DIVIDES>,
         give_way: give_way::<P, S, DIVIDES>,
+        change: change::change::<P, S, DIVIDES>,
+        lag: change::lag::<P, S>,
         goes_before: goes_before::<P, S>,
         standing: standing::<P, S>,
         shelve: shelve::<P, S>,

@@ -12,7 +12,7 @@ use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use punctual_kern::{Event, NodeId};
+use punctual_kern::{Constraint, Event, NodeId};
 use punctual_linux_io::{Origin, Ring};
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
@@ -57,6 +57,9 @@ pub(crate) struct Shared {
     pub(crate) abort: AtomicBool,
     /// Threads of the pool that panicked.
     pub(crate) panics: Mutex<Vec<Panic>>,
+    /// The most by which the corrected clocks of two CPUs of this run may differ, in nanoseconds;
+    /// [`u64::MAX`]: not known.
+    pub(crate) clock_error: AtomicU64,
     /// Somebody's group is not lowered to SCHED_IDLE, from where it would not come back.
     pub(crate) groups_stay: AtomicBool,
     /// What the program's own threads are.
@@ -71,6 +74,7 @@ impl Shared {
             stop,
             abort: AtomicBool::new(false),
             panics: Mutex::new(Vec::new()),
+            clock_error: AtomicU64::new(u64::MAX),
             groups_stay: AtomicBool::new(false),
             origin,
         }
@@ -83,6 +87,11 @@ pub(crate) struct ByPolicy {
     pub(crate) enter: unsafe fn(host: *const PerCpu, event: Event),
     /// The same for [`Event::Yield`], which switches most often.
     pub(crate) give_way: unsafe fn(host: *const PerCpu),
+    /// Another constraint for a thread, whose first arrival is at an instant, or a phase after its
+    /// zero-lag instant where that is later.
+    pub(crate) change: unsafe fn(*const PerCpu, ThreadId, Constraint, Instant),
+    /// The zero-lag instant of a thread, seen from now.
+    pub(crate) lag: unsafe fn(*const PerCpu, ThreadId, Instant) -> Instant,
     /// Whether thread `a` goes before thread `b`.
     pub(crate) goes_before: unsafe fn(host: *const PerCpu, a: ThreadId, b: ThreadId) -> bool,
     /// Where a thread stands in the tree, and what was promoted last.

@@ -12,9 +12,11 @@ use core::arch::x86_64::_mm_lfence;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use punctual_model::Frequency;
 use punctual_switch::instructions::{pause, read_time_stamp};
 
 use crate::sys;
+use crate::time::clock::{ClockSource, clock_rate};
 
 /// How many rounds are tried.
 const ROUNDS: u64 = 400;
@@ -52,6 +54,12 @@ impl ClockOffset {
         }
     }
 
+    /// By how much the corrected clock may still be off.
+    pub fn residue(self) -> u64 {
+        let left = self.ticks - self.correction();
+        left.unsigned_abs().saturating_add(self.error)
+    }
+
     /// What one round says.
     fn of_round(before: u64, other: u64, after: u64) -> ClockOffset {
         let length = after.wrapping_sub(before);
@@ -61,6 +69,42 @@ impl ClockOffset {
             error: length / 2 + 1,
         }
     }
+}
+
+/// How far the counter of each CPU is ahead of that of the first; `None`: it was not to be had.
+pub(crate) fn compare(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>> {
+    let same = ClockOffset { ticks: 0, error: 0 };
+    let offset = |&host: &u32| {
+        if host == hosts[0] || source == ClockSource::KernelClock {
+            return Some(same);
+        }
+        measure(hosts[0], host)
+    };
+    hosts.iter().map(offset).collect()
+}
+
+/// Nanoseconds by which the clocks of two of these host CPUs may differ in a run, once their
+/// offsets are taken off: the two largest residues. `None`: some offset was not to be had in time.
+/// Takes as long as the comparison before a run.
+pub fn clock_error(hosts: &[u32]) -> Option<u64> {
+    let rate = clock_rate();
+    error_of(&compare(hosts, rate.source), rate.frequency)
+}
+
+/// The same of these offsets.
+pub(crate) fn error_of(offsets: &[Option<ClockOffset>], frequency: Frequency) -> Option<u64> {
+    let residues: Option<Vec<u64>> = offsets
+        .iter()
+        .map(|offset| offset.map(ClockOffset::residue))
+        .collect();
+    Some(frequency.ns_up(largest_two(residues?)))
+}
+
+/// The sum of the two largest: of no pair is it more.
+fn largest_two(mut residues: Vec<u64>) -> u64 {
+    residues.sort_unstable();
+    let largest = residues.iter().rev().take(2).copied();
+    largest.fold(0, u64::saturating_add)
 }
 
 /// Measures it by two kernel threads on these host CPUs; `None`: one of them did not get there in
@@ -127,6 +171,10 @@ mod tests {
         assert_eq!(behind.correction(), -600);
         let nothing = ClockOffset::of_round(1_000, 1_075, 1_100);
         assert_eq!((nothing.ticks, nothing.correction()), (25, 0));
+        let residues = [offset, behind, nothing].map(ClockOffset::residue);
+        assert_eq!(residues, [51, 51, 76]);
+        assert_eq!(largest_two(residues.to_vec()), 127);
+        assert_eq!((largest_two(vec![0]), largest_two(vec![])), (0, 0));
     }
 
     #[test]

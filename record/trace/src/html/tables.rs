@@ -102,16 +102,27 @@ pub(super) fn gangs(out: &mut String, report: &RunReport) {
         ("max", "n max", |g| maybe(g.skew_ns.max)),
         ("bound", "n", |g| maybe(g.bound_ns)),
         ("beyond it", "n", |g| count(g.beyond)),
-        ("", "remark miss", |g| match g.clocks_differ_from_ns {
-            Some(from) => format!("from {} on clocks differ by more than allowed", short(from)),
-            None => String::new(),
-        }),
+        ("late ends", "n", |g| count(g.late_ends)),
+        ("", "remark miss", remark_on),
     ];
-    let class = |g: &GangReport| match g.beyond {
-        0 => "",
-        _ => "over",
+    let class = |g: &GangReport| match g.beyond > 0 || g.not_in_step || g.forced {
+        false => "",
+        true => "over",
     };
     table(out, columns, (&report.gangs, MAX_LINES, "gangs"), class);
+}
+
+/// What the result of a gang is to be read with.
+fn remark_on(gang: &GangReport) -> String {
+    let from = gang.clocks_differ_from_ns;
+    let clocks =
+        from.map(|from| format!("from {} on clocks differ by more than allowed", short(from)));
+    let step = gang.not_in_step.then(|| "not kept in step".to_string());
+    let forced = gang
+        .forced
+        .then(|| "unsafe: its barrier was left out without proof".to_string());
+    let all = [clocks, step, forced].into_iter().flatten();
+    all.collect::<Vec<_>>().join("; ")
 }
 
 /// The changes of the run.

@@ -204,6 +204,8 @@ impl RunReport {
         let broken = self.graphs.iter();
         let broken = broken.filter(|graph| graph.verdict != RunVerdict::Met);
         reasons.extend(broken.map(|graph| format!("graph {} not as required", graph.name)));
+        let apart = self.gangs.iter().filter(|gang| gang.not_in_step);
+        reasons.extend(apart.map(|gang| format!("gang {} not kept in step", gang.name)));
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
         let whole = self.stopped.is_none() && !cut;
         let end_ns = whole.then_some(self.duration_ns);

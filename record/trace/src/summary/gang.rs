@@ -32,6 +32,16 @@ pub struct GangReport {
     /// The first arrival at which the clocks of two members differed by more: from then on nothing
     /// says that the bound is kept.
     pub clocks_differ_from_ns: Option<u64>,
+    /// Jobs that were not over, as far as the clock of their member can tell, when the next
+    /// superstep began without a barrier.
+    pub late_ends: u64,
+    /// The arrival of the first of them.
+    pub late_from_ns: Option<u64>,
+    /// The barrier behind it was left out without proof: the result is unsafe.
+    pub forced: bool,
+    /// Time alone was to keep it from the next superstep, and may not have: the result is that of
+    /// a gang not kept in step.
+    pub not_in_step: bool,
 }
 
 impl fmt::Display for GangReport {
@@ -62,6 +72,19 @@ impl fmt::Display for GangReport {
                 "; from {} on clocks differ by more than {error}, and the bound is not kept",
                 readable(from)
             )?;
+        }
+        if self.late_ends > 0 {
+            let (late, from) = (self.late_ends, ns(self.late_from_ns));
+            write!(
+                f,
+                "; {late} ends came when the next superstep had begun, the first of the arrival at {from}"
+            )?;
+        }
+        if self.not_in_step {
+            write!(f, "; NOT KEPT IN STEP")?;
+        }
+        if self.forced {
+            write!(f, "; UNSAFE: its barrier was left out without proof")?;
         }
         Ok(())
     }
@@ -139,7 +162,11 @@ fn report(log: &Log, behaviors: &[Behavior], gang: &GangInfo) -> GangReport {
         bound_ns: gang.bound.map(punctual_model::Span::as_ns),
         beyond: 0,
         clock_error_ns: gang.clock_error.as_ns(),
-        clocks_differ_from_ns: None,
+        clocks_differ_from_ns: log.header.clocks_apart.map(|from| from.as_ns()),
+        late_ends: 0,
+        late_from_ns: None,
+        forced: gang.forced,
+        not_in_step: false,
     };
     let mut skews = Vec::new();
     for arrival in arrivals.into_iter().filter(|arrival| *arrival < horizon) {
@@ -151,7 +178,8 @@ fn report(log: &Log, behaviors: &[Behavior], gang: &GangInfo) -> GangReport {
             .iter()
             .map(|member| member.clock.truly(signed(arrival)));
         if spread(due) > report.clock_error_ns {
-            let _ = report.clocks_differ_from_ns.get_or_insert(arrival);
+            let from = report.clocks_differ_from_ns.get_or_insert(arrival);
+            *from = arrival.min(*from);
         }
         if truly.clone().count() < gang.members.len() {
             report.incomplete += 1;
@@ -162,7 +190,32 @@ fn report(log: &Log, behaviors: &[Behavior], gang: &GangInfo) -> GangReport {
         skews.push(skew);
     }
     report.skew_ns = Quantiles::of(&mut skews);
+    late_ends(log, behaviors, gang, &mut report);
     report
+}
+
+/// Counts the ends that came too late for a superstep that begins without a barrier.
+fn late_ends(log: &Log, behaviors: &[Behavior], gang: &GangInfo, report: &mut GangReport) {
+    let Some(within) = gang.ends_within else {
+        return;
+    };
+    for task in &gang.members {
+        let place = place(log, *task);
+        let found = place.and_then(|(cpu, thread)| Some((behaviors.get(cpu)?, thread)));
+        let Some((behavior, thread)) = found else {
+            continue;
+        };
+        for job in behavior.jobs.iter().filter(|job| job.thread == thread) {
+            let arrival = log.ns(job.arrival.ticks());
+            let end = job.ended.unwrap_or(behavior.end);
+            if log.ns(end.ticks()).saturating_sub(arrival) > within.as_ns() {
+                report.late_ends += 1;
+                let first = report.late_from_ns.get_or_insert(arrival);
+                *first = arrival.min(*first);
+            }
+        }
+    }
+    report.not_in_step = report.late_ends > 0 || report.clocks_differ_from_ns.is_some();
 }
 
 fn names(log: &Log, gang: &GangInfo) -> Vec<String> {

@@ -19,20 +19,38 @@ pub(super) fn write(text: &mut String, gang: &GangInfo) {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "gang {} {} {} {}",
+        "gang {} {} {} {} {}",
         gang.clock_error.as_ns(),
         bound.as_deref().unwrap_or("-"),
+        apart(gang),
         members.join(","),
         escape(&gang.name)
     );
 }
 
+/// How its last barrier is replaced: `-`, or the span, with `!` where nothing proves it.
+fn apart(gang: &GangInfo) -> String {
+    let mark = if gang.forced { "!" } else { "" };
+    let within = gang
+        .ends_within
+        .map(|span| format!("{}{mark}", span.as_ns()));
+    within.unwrap_or_else(|| "-".into())
+}
+
 /// Reads what is behind `gang`.
 pub(super) fn read(rest: &str) -> Result<GangInfo, String> {
-    let fields: Vec<&str> = rest.splitn(4, ' ').collect();
-    let &[error, bound, members, name] = fields.as_slice() else {
-        return Err("a gang has a clock error, a bound, members and a name".into());
+    let fields: Vec<&str> = rest.splitn(5, ' ').collect();
+    let &[error, bound, within, members, name] = fields.as_slice() else {
+        return Err("a gang has a clock error, a bound, an end, members and a name".into());
     };
+    let span = |word: &str| match word {
+        "-" => Ok(None),
+        word => number(word).map(|ns| Some(Span::from_ns(ns))),
+    };
+    let forced = within.strip_suffix('!');
+    if forced == Some("-") {
+        return Err("no barrier is left out, so none is forced".into());
+    }
     let task = |word: &str| {
         let task = u32::try_from(number(word)?);
         task.map(TaskId)
@@ -42,11 +60,10 @@ pub(super) fn read(rest: &str) -> Result<GangInfo, String> {
     Ok(GangInfo {
         name: unescape(name)?,
         members: members.map(task).collect::<Result<_, _>>()?,
-        bound: match bound {
-            "-" => None,
-            bound => Some(Span::from_ns(number(bound)?)),
-        },
+        bound: span(bound)?,
         clock_error: Span::from_ns(number(error)?),
+        ends_within: span(forced.unwrap_or(within))?,
+        forced: forced.is_some(),
     })
 }
 

@@ -295,6 +295,10 @@ impl Reader {
                 let from = instant(number(from)?)?;
                 graph.ok_or("there is no such graph")?.lost_from = Some(from);
             }
+            "clocks-apart" => {
+                let from = instant(number(rest)?)?;
+                h.clocks_apart = Some(punctual_model::Instant::from_ns(from.ticks()));
+            }
             "stopped" => h.stopped = Some(unescape(rest)?),
             "fault" => h.faults.push(unescape(rest)?),
             "oracle" => {

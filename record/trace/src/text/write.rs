@@ -221,6 +221,9 @@ fn tail(log: &Log, text: &mut String) {
             let _ = writeln!(text, "moves-lost {at} {}", from.ticks());
         }
     }
+    if let Some(from) = h.clocks_apart {
+        number(text, "clocks-apart", from.as_ns());
+    }
     if let Some(stopped) = &h.stopped {
         line(text, "stopped", stopped);
     }

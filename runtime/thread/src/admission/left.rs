@@ -20,6 +20,7 @@
 use std::collections::BTreeMap;
 
 use punctual_analysis::{Verdict, bandwidth_decides};
+use punctual_linux::Who;
 use punctual_model::{CpuId, Instant, Ns, PolicyKind, SchedulerId, Span, Supply, System, Task};
 
 use super::{Admission, Grant, Moved, NotAdmitted, State};
@@ -72,6 +73,51 @@ impl Admission {
         owner.lag = owner.lag.max(constraint.lag());
         let verdict = self.state.judge(&changed, now)?;
         Ok(Moved::staying(changed, verdict, now))
+    }
+}
+
+impl Admission {
+    /// All that a thread was granted: it has ended.
+    pub(crate) fn remove_all_of(&mut self, thread: Who, now: Instant<Ns>) {
+        let of_it = self
+            .state
+            .owners
+            .iter()
+            .filter(|o| o.thread == Some(thread));
+        let grants: Vec<Grant> = of_it.map(|owner| owner.grant).collect();
+        grants.into_iter().for_each(|grant| self.remove(grant, now));
+    }
+
+    /// The response bound of the task of a grant beside all others; `None`: there is none.
+    pub(crate) fn response_bound(&self, grant: Grant) -> Result<Option<Span<Ns>>, NotAdmitted> {
+        let verdict = self.verdict().map_err(NotAdmitted::Analysis)?;
+        let task = self.state.place(grant).and_then(|at| verdict.tasks.get(at));
+        Ok(task.and_then(|task| task.response_bound))
+    }
+
+    /// A thread is to get another constraint, not before it says so ([`Admission::settle`]): until
+    /// then it has the former, whose room is kept for its lag and `hold`.
+    pub(crate) fn exchange(
+        &mut self,
+        grant: Grant,
+        constraint: &Constraint,
+        now: Instant<Ns>,
+        hold: Span<Ns>,
+    ) -> Result<(), NotAdmitted> {
+        let mut moved = self.replaces(grant, constraint, now)?;
+        moved.hold(grant, hold);
+        self.accept(Some(moved), now);
+        Ok(())
+    }
+
+    /// The former terms of a thread count until its lag is zero, from now on.
+    pub(crate) fn settle(&mut self, grant: Grant, now: Instant<Ns>) {
+        let Some(place) = self.state.place(grant) else {
+            return;
+        };
+        let until = now.saturating_add(self.state.owners[place].lag);
+        let former = self.state.former.iter_mut().filter(|f| f.grant == grant);
+        former.for_each(|former| former.until = former.until.min(until));
     }
 }
 

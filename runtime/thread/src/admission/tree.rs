@@ -53,6 +53,15 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
+    /// The former terms of the thread of a grant count for longer.
+    pub(super) fn hold(&mut self, grant: Grant, hold: Span<Ns>) {
+        let mut former = self.changed.former.iter_mut();
+        let last = former.rfind(|former| former.grant == grant);
+        if let Some(former) = last {
+            former.until = former.until.saturating_add(hold);
+        }
+    }
+
     /// A change that moves nobody.
     pub(super) fn staying(changed: State, verdict: Verdict, asked: Instant<Ns>) -> Moved {
         Moved::resting(changed, verdict, asked, Vec::new())
