@@ -1,4 +1,4 @@
-//! `cargo xtask install`: the commands, the C library, its header and its pkg-config file.
+//! `cargo xtask install`: the commands, the C library with its header, and libgomp.so.1.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,16 +22,20 @@ const PROGRAMS: [&str; 5] = [
 ];
 
 /// The packages that have them, and the library.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 6] = [
     "punctual-tools",
     "punctual-bench",
     "punctual-compare",
     "punctual-lab",
     "punctual-library",
+    "punctual-openmp",
 ];
 
 /// What programs ask the loader for; the first number of the version of the interface.
 const SONAME: &str = "libpunctual.so.0";
+
+/// The library with the versions that programs ask for, and the one for LD_PRELOAD.
+const OPENMP: [&str; 2] = ["libgomp.so.1", "libpunctual-openmp.so"];
 
 /// What a program that links the static library needs beside it.
 const BESIDE_STATIC: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
@@ -255,6 +259,11 @@ impl Places {
         [file.as_str(), SONAME, "libpunctual.so"].map(|name| self.library.join(name))
     }
 
+    /// The libraries for programs of OpenMP, in a folder where no loader looks by itself.
+    fn openmp(&self) -> [PathBuf; 2] {
+        OPENMP.map(|name| self.library.join("punctual/openmp").join(name))
+    }
+
     fn archive(&self) -> PathBuf {
         self.library.join("libpunctual.a")
     }
@@ -287,6 +296,7 @@ impl Places {
     fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
         let mut files = vec![self.header(), self.policy_header(), self.archive()];
         files.extend(self.programs());
+        files.extend(self.openmp());
         files.extend(self.descriptions());
         // Before the links, which are needed to find it when this is tried again.
         files.extend(self.of_another_version());
@@ -333,6 +343,7 @@ fn install(
     written.link(SONAME.as_ref(), &plain)?;
     let archive = built.libraries.join("libpunctual_library.a");
     written.copy(&archive, &places.archive())?;
+    link_openmp(workspace, built, &places, &mut written)?;
     let libs = [
         format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}"),
         // Named by its file, because linkers prefer the shared one.
@@ -343,6 +354,26 @@ fn install(
         written.text(&text, description)?;
     }
     Ok(written.0)
+}
+
+/// Makes the libraries for programs of OpenMP: the system's linker gives names their versions.
+fn link_openmp(
+    workspace: &Workspace,
+    built: &Built,
+    places: &Places,
+    written: &mut Written,
+) -> Result<(), String> {
+    let libraries = places.openmp();
+    let folder = libraries[0].parent().unwrap_or(&places.library);
+    let mut link = Command::new("sh");
+    link.arg(workspace.root.join("runtime/openmp/link.sh"));
+    link.arg(built.libraries.join("libpunctual_openmp.a"));
+    link.arg(folder);
+    if !passes_in_the_open(link) {
+        return Err("libgomp.so.1 was not linked (it takes `cc` and `objcopy`)".to_owned());
+    }
+    written.0.extend(libraries);
+    Ok(())
 }
 
 /// What `pkg-config` reads.

@@ -25,6 +25,7 @@ mod import;
 mod input;
 mod logfile;
 mod long_firings;
+mod omp;
 mod outcome;
 mod platform_file;
 mod progress;
@@ -77,6 +78,7 @@ enum Command {
     Replay(replay::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
+    Omp(omp::Args),
     Import(import::Args),
     Export(to_sdf3::Args),
     /// Measures every primitive and its rivals on this machine
@@ -101,6 +103,7 @@ impl Command {
             Command::Replay(args) => replay::execute(args),
             Command::Diff(args) => diff::execute(args),
             Command::Doctor(args) => doctor::execute(args),
+            Command::Omp(args) => omp::execute(args),
             Command::Import(args) => import::execute(args),
             Command::Export(args) => to_sdf3::execute(args),
             Command::Bench(args) => beside::execute("bench", args),
@@ -126,7 +129,7 @@ impl Command {
             | Command::Compare(args)
             | Command::Conform(args)
             | Command::Sweep(args) => args.json(),
-            Command::Import(_) | Command::Export(_) | Command::Schema(_) => false,
+            Command::Omp(_) | Command::Import(_) | Command::Export(_) | Command::Schema(_) => false,
         }
     }
 }

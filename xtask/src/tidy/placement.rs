@@ -11,7 +11,11 @@ const ASSEMBLY: [&str; 3] = ["asm", "naked_asm", "global_asm"];
 const ASSEMBLY_FOLDER: &str = "platform/switch/";
 
 /// The modules with every call into the C library: a file each, and a folder of its parts.
-const SYSTEM_CALLS: [&str; 2] = ["platform/linux/src/sys", "platform/linux-io/src/sys"];
+const SYSTEM_CALLS: [&str; 3] = [
+    "platform/linux/src/sys",
+    "platform/linux-io/src/sys",
+    "runtime/openmp/src/sys",
+];
 
 /// Tests that play a foreign program, what we are measured against, and what steps through itself:
 /// these call what they like.

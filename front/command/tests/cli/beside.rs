@@ -80,3 +80,31 @@ fn a_program_that_is_not_there_is_told_with_the_remedy() {
         );
     }
 }
+
+#[test]
+fn a_program_of_openmp_finds_the_library_first_and_gets_all_its_arguments() {
+    let folder = Folder::new("omp");
+    let command = alone(&folder);
+    script(
+        &folder,
+        "program",
+        "#!/bin/sh\necho \"$LD_LIBRARY_PATH $@\"\nexit 5\n",
+    );
+    let program = folder.path("program");
+    let omp = |arguments: &[&str]| {
+        let mut omp = Command::new(&command);
+        omp.arg("omp")
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", "/before");
+        omp.output().expect("it starts")
+    };
+    let missing = omp(&["--library", &folder.path(""), &program]);
+    assert_eq!(code(&missing), 2, "there is no library yet");
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("cargo xtask install"));
+    fs::write(folder.path("libgomp.so.1"), "").expect("a file");
+    let told = omp(&["--library", &folder.path(""), &program, "--help", "7"]);
+    assert_eq!(code(&told), 5);
+    let place = fs::canonicalize(folder.path("")).expect("a folder");
+    let expected = format!("{}:/before --help 7\n", place.display());
+    assert_eq!(stdout(&told), expected);
+}

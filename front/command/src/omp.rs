@@ -1,0 +1,70 @@
+//! `punctual omp`: a program of OpenMP on Punctual's library.
+//!
+//! The library has the name of libgomp, so the loader takes it when its folder comes first.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use punctual_terminal::ending::{Ended, Failure};
+
+/// The file that the loader looks for.
+const LIBRARY: &str = "libgomp.so.1";
+/// Where it stands, from the folder of the command.
+const INSTALLED: &str = "../lib/punctual/openmp";
+/// The loader looks in these folders first.
+const VARIABLE: &str = "LD_LIBRARY_PATH";
+
+/// Runs a program of OpenMP that gcc compiled, on a library that leaves no CPU idle
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: those of the program; 2 no such library; 3 the program does not start.\n\n\
+    Examples:\n  \
+    punctual omp ./program 1000\n  \
+    PUNCTUAL_OMP_TSC=strict punctual omp ./program   # keep the task scheduling constraint"
+)]
+pub(crate) struct Args {
+    /// The folder with libgomp.so.1; by default the one that is installed with the command
+    #[arg(long, value_name = "FOLDER")]
+    library: Option<PathBuf>,
+    /// The program
+    program: OsString,
+    /// What it is told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Replaces this process by the program. Returns only when it cannot be started.
+pub(crate) fn execute(args: &Args) -> Ended {
+    let folder = folder(args.library.as_deref())?;
+    let mut path = OsString::from(&folder);
+    if let Some(before) = std::env::var_os(VARIABLE).filter(|before| !before.is_empty()) {
+        path.push(":");
+        path.push(before);
+    }
+    let mut command = Command::new(&args.program);
+    let failed = command.args(&args.arguments).env(VARIABLE, path).exec();
+    let program = args.program.to_string_lossy();
+    Err(Failure::run(format!(
+        "`{program}` does not start: {failed}"
+    )))
+}
+
+/// The folder of the library, as the loader may look for it from anywhere.
+fn folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let installed = || {
+        let here = std::env::current_exe().ok()?;
+        Some(here.parent()?.join(INSTALLED))
+    };
+    let folder = named.map(Path::to_path_buf).or_else(installed);
+    let folder = folder.unwrap_or_else(|| PathBuf::from(INSTALLED));
+    if !folder.join(LIBRARY).is_file() {
+        let message = format!("there is no `{LIBRARY}` in {}", folder.display());
+        let help = "`cargo xtask install` puts it beside the command; `--library FOLDER` names another place";
+        return Err(Failure::input(message).with_help(help.to_owned()));
+    }
+    folder
+        .canonicalize()
+        .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Makes libgomp.so.1 (with the versions that programs ask for) and libpunctual-openmp.so (without, for
+# LD_PRELOAD) of the static library: `link.sh ARCHIVE FOLDER`.
+set -eu
+STRIP=${STRIP--Wl,-s}
+here=$(dirname "$0")
+archive=$1
+folder=$2
+mkdir -p "$folder"
+link() {
+    cc -shared -o "$folder/$1" -Wl,-soname,libgomp.so.1 -Wl,--version-script="$here/$2" \
+        -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now -Wl,--gc-sections $STRIP \
+        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lgcc_s -lpthread -ldl -lc
+}
+# Locks of programs from before OpenMP 3.0 have the same names, and a version that is not the default.
+renamed=$(mktemp)
+trap 'rm -f "$renamed"' EXIT
+objcopy --redefine-syms="$here/old-locks.syms" "$archive" "$renamed"
+link libpunctual-openmp.so preload.map
+archive=$renamed
+link libgomp.so.1 libgomp.map

@@ -1,0 +1,563 @@
+//! Carriers: which identity a kernel thread carries, and the switches between threads.
+//!
+//! A carrier decides in its *hub*, a stack of its own. A thread that has to wait, and for which
+//! nothing of its identity goes on, leaves for the hub; the hub lets go of the identity and looks
+//! for another one. The hub runs with the thread pointer of the identity that it carried last, so
+//! that nothing has to be changed twice. Therefore it touches nothing behind that pointer.
+
+use core::sync::atomic::{Ordering, fence};
+
+use punctual_switch::instructions::{pause, read_time_stamp};
+use punctual_switch::{
+    Control, DispatchRecord, Entry, RecordCell, dispatch_by_system_call, dispatch_call,
+};
+
+use crate::parts::{After, Carrier, Identity, Member, Team, Thread};
+use crate::pool;
+use crate::settings::settings;
+use crate::stack;
+
+/// Cycles of a wake-up by the kernel, from one CPU to another (16,000 to 18,000 were measured).
+pub(crate) const WAKE_UP: u64 = 18_000;
+
+/// Bytes at the top of a stack for its [`Thread`].
+const HEAD: usize = size_of::<Thread>().next_multiple_of(64);
+/// Of the stack of a hub.
+const HUB_STACK: usize = 64 << 10;
+
+/// The functions that fresh threads begin in, one per purpose; they come from the layers above.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    /// Runs the implicit item of a member.
+    pub(crate) member: Entry,
+    /// Runs unstarted items until none is left.
+    pub(crate) looper: Entry,
+}
+
+static ENTRIES: std::sync::OnceLock<Entries> = std::sync::OnceLock::new();
+
+/// Says where fresh threads begin.
+pub(crate) fn set_entries(entries: Entries) {
+    // The same ones every time.
+    let _ = ENTRIES.set(entries);
+}
+
+fn entries() -> &'static Entries {
+    ENTRIES.get().expect("set before the first region")
+}
+
+/// How long somebody has looked for work in vain.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    until: u64,
+}
+
+impl Patience {
+    pub(crate) fn new() -> Patience {
+        Patience { until: 0 }
+    }
+
+    /// Begins anew.
+    pub(crate) fn reset(&mut self) {
+        self.until = 0;
+    }
+
+    /// Whether looking on would cost more than a wake-up.
+    pub(crate) fn is_over(&mut self) -> bool {
+        let now = read_time_stamp();
+        if self.until == 0 {
+            let budget = if settings().spins { WAKE_UP } else { 0 };
+            self.until = now + budget;
+        }
+        now >= self.until
+    }
+}
+
+/// Goes from one record to another.
+fn switch(carrier: &'static Carrier, from: &RecordCell, to: &RecordCell) {
+    let scheduler = &raw const carrier.scheduler;
+    let epoch = carrier.scheduler.epoch();
+    // SAFETY: (1) `from` is the record of the running code, and `to` was left by a dispatch or is
+    // fresh; both, and the stacks behind them, are never unmade. (2) No signal preempts this
+    // scheduler: its epoch stays the same. (3) Nothing is borrowed across the call but parts that
+    // are shared anyway. (4) Without the right to set the thread pointer, the kernel does it.
+    let _ = unsafe {
+        if settings().fast_pointer {
+            dispatch_call(scheduler, from.get(), to.get(), epoch)
+        } else {
+            dispatch_by_system_call(scheduler, from.get(), to.get(), epoch)
+        }
+    };
+}
+
+fn with_record(cell: &RecordCell, change: impl FnOnce(&mut DispatchRecord)) {
+    // SAFETY: the record of a thread that does not run, or of the hub; its carrier alone is here.
+    change(unsafe { &mut *cell.get() });
+}
+
+/// Keeps what belongs to a thread that is about to leave.
+fn save(identity: &Identity, thread: &Thread) {
+    thread.member.set(identity.member.get());
+    thread.item.set(identity.item.get());
+    let words = identity.exceptions.get();
+    if !words.is_null() {
+        // SAFETY: two words in the storage of the identity, which the caller carries.
+        thread
+            .exceptions
+            .set(unsafe { words.cast::<[u64; 2]>().read() });
+    }
+}
+
+/// The opposite, for the thread that goes on.
+fn restore(identity: &'static Identity, thread: &'static Thread) {
+    identity.thread.set(Some(thread));
+    identity.member.set(thread.member.get());
+    identity.item.set(thread.item.get());
+    let words = identity.exceptions.get();
+    if !words.is_null() {
+        // SAFETY: as in `save`.
+        unsafe { words.cast::<[u64; 2]>().write(thread.exceptions.get()) };
+    }
+}
+
+/// The carrier of the running code.
+#[inline]
+pub(crate) fn carrier_of(identity: &Identity) -> &'static Carrier {
+    // Set before any code of the identity runs.
+    identity.carrier.get().expect("running code has a carrier")
+}
+
+/// Notes a scheduling point, for the monitor.
+#[inline]
+pub(crate) fn beat(identity: &Identity) {
+    let beat = &carrier_of(identity).beat;
+    beat.store(beat.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// The first act of a thread that was given the processor.
+pub(crate) fn resumed(identity: &'static Identity) {
+    bury(carrier_of(identity));
+}
+
+/// Keeps the stack of a thread that ended, now that nobody stands on it.
+fn bury(carrier: &Carrier) {
+    if let Some(dead) = carrier.dead.take() {
+        dead.link.store(carrier.cache.get(), Ordering::Relaxed);
+        carrier.cache.set(core::ptr::from_ref(dead).cast_mut());
+    }
+}
+
+/// A thread that will begin in `entry`; `None`: there is no stack for it.
+pub(crate) fn fresh(
+    carrier: &Carrier,
+    identity: &'static Identity,
+    entry: Entry,
+) -> Option<&'static Thread> {
+    let thread = cached(carrier).or_else(|| {
+        let top = stack::try_new(settings().stack)?.wrapping_sub(HEAD);
+        let place = top.cast::<Thread>();
+        // SAFETY: the highest bytes of a stack that nobody uses yet, aligned as its top is.
+        unsafe { place.write(Thread::new(top)) };
+        // SAFETY: just written; stacks are never unmapped.
+        Some(unsafe { &*place })
+    })?;
+    let pointer = identity.thread_pointer.get();
+    let argument = core::ptr::from_ref(thread).cast_mut().cast();
+    // SAFETY: the stack below its head is the thread's own, the storage is that of the identity,
+    // and neither is ever unmade.
+    let record =
+        unsafe { DispatchRecord::prepare(thread.top, pointer, Control::Kept, entry, argument) };
+    with_record(&thread.record, |place| *place = record);
+    thread.identity.set(Some(identity));
+    thread.member.set(identity.member.get());
+    thread.item.set(None);
+    thread.exceptions.set([0; 2]);
+    Some(thread)
+}
+
+fn cached(carrier: &Carrier) -> Option<&'static Thread> {
+    // SAFETY: the cache holds threads whose stacks nobody stands on; they are never unmade.
+    let thread = unsafe { carrier.cache.get().as_ref() }?;
+    carrier.cache.set(thread.link.load(Ordering::Relaxed));
+    Some(thread)
+}
+
+/// Gives a fresh thread back that never ran.
+pub(crate) fn unused(carrier: &Carrier, thread: &'static Thread) {
+    thread.link.store(carrier.cache.get(), Ordering::Relaxed);
+    carrier.cache.set(core::ptr::from_ref(thread).cast_mut());
+}
+
+/// The thread that runs items for this identity.
+pub(crate) fn fresh_looper(identity: &'static Identity) -> Option<&'static Thread> {
+    fresh(carrier_of(identity), identity, entries().looper)
+}
+
+/// Leaves the running thread for another one of the same identity. It has told somebody who makes
+/// it ready again.
+pub(crate) fn leave_for(identity: &'static Identity, to: &'static Thread) {
+    let from = identity.thread.get().expect("running code has a thread");
+    save(identity, from);
+    restore(identity, to);
+    switch(carrier_of(identity), &from.record, &to.record);
+    resumed(identity);
+}
+
+/// The same for good: the thread has ended.
+pub(crate) fn end_for(identity: &'static Identity, to: &'static Thread) -> ! {
+    let from = identity.thread.get().expect("running code has a thread");
+    let carrier = carrier_of(identity);
+    carrier.dead.set(Some(from));
+    restore(identity, to);
+    switch(carrier, &from.record, &to.record);
+    // Its record is made anew before anybody dispatches to it.
+    std::process::abort()
+}
+
+/// Leaves the running thread for the hub.
+pub(crate) fn leave(identity: &'static Identity, after: After) {
+    let from = identity.thread.get().expect("running code has a thread");
+    let carrier = carrier_of(identity);
+    save(identity, from);
+    carrier.after.set(after);
+    if after == After::Ended {
+        carrier.dead.set(Some(from));
+    }
+    if !carrier.hub_exists.replace(true) {
+        prepare_hub(carrier);
+    }
+    let pointer = identity.thread_pointer.get();
+    with_record(&carrier.hub, |hub| hub.set_thread_pointer(pointer));
+    switch(carrier, &from.record, &carrier.hub);
+    resumed(identity);
+}
+
+/// Leaves for good.
+pub(crate) fn end(identity: &'static Identity) -> ! {
+    leave(identity, After::Ended);
+    std::process::abort()
+}
+
+/// The hub of a thread of the program, which runs its own code on its own stack.
+fn prepare_hub(carrier: &'static Carrier) {
+    let Some(top) = stack::try_new(HUB_STACK) else {
+        crate::sys::end_program("punctual-openmp: no memory for the stack of a carrier");
+    };
+    let argument = core::ptr::from_ref(carrier).cast_mut().cast();
+    // SAFETY: a stack of its own; the thread pointer is set before every dispatch to the hub.
+    let record = unsafe { DispatchRecord::prepare(top, 0, Control::Kept, enter_hub, argument) };
+    with_record(&carrier.hub, |place| *place = record);
+}
+
+unsafe extern "C" fn enter_hub(argument: *mut u8) -> ! {
+    // SAFETY: `prepare_hub` gave the address of a carrier.
+    let carrier: &'static Carrier = unsafe { &*argument.cast::<Carrier>() };
+    // SAFETY: identities are never unmade.
+    let identity = unsafe { carrier.carries.load(Ordering::Relaxed).as_ref() };
+    if let Some(identity) = identity
+        && came_back(carrier, identity)
+    {
+        go_on(carrier, identity);
+    }
+    hub(carrier)
+}
+
+/// Carries one identity after the other, and sleeps in between.
+pub(crate) fn hub(carrier: &'static Carrier) -> ! {
+    loop {
+        keep_place(carrier);
+        match next(carrier) {
+            Some(identity) => carry(carrier, identity),
+            None => idle_away(carrier),
+        }
+    }
+}
+
+/// Sees to it that as many carriers look for work as there are workers.
+fn keep_place(carrier: &'static Carrier) {
+    let is_pool = carrier.is_pool.get();
+    if carrier.is_replaced.load(Ordering::Relaxed)
+        && carrier.is_replaced.swap(false, Ordering::Relaxed)
+        && !pool::take_place()
+    {
+        match is_pool {
+            true => pool::be_reserve(carrier),
+            false => pool::enter(carrier),
+        }
+    }
+    if is_pool && pool::is_surplus() {
+        pool::be_reserve(carrier);
+    }
+}
+
+/// Looks a while, then sleeps until woken.
+fn idle_away(carrier: &'static Carrier) {
+    let mut patience = Patience::new();
+    while !patience.is_over() {
+        pause();
+        if let Some(identity) = next(carrier) {
+            return carry(carrier, identity);
+        }
+    }
+    pool::list_idle(carrier);
+    if let Some(identity) = next(carrier) {
+        if !pool::unlist_idle(carrier) {
+            // The one who woke this carrier may have meant other work.
+            pool::wake(pool::root_of(identity), 1);
+        }
+        return carry(carrier, identity);
+    }
+    pool::sleep(carrier);
+}
+
+fn bit(member: &Member) -> (usize, u64) {
+    (member.number / 64, 1 << (member.number % 64))
+}
+
+fn is_unclaimed(member: &Member) -> bool {
+    let (word, bit) = bit(member);
+    member.team.unclaimed.0[word].load(Ordering::Relaxed) & bit != 0
+}
+
+/// Takes an identity that waits.
+fn take(identity: &Identity) -> bool {
+    let taken = identity.standing.take();
+    if taken {
+        identity.hat().team.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+    taken
+}
+
+/// Whether an item of the team waits unstarted.
+pub(crate) fn has_items(team: &Team) -> bool {
+    let size = team.size.load(Ordering::Relaxed);
+    team.spilt.load(Ordering::Relaxed) > 0
+        || members(team)
+            .iter()
+            .take(size)
+            .any(|member| member.deque.len() > 0)
+}
+
+/// All members that a team has had.
+#[inline]
+pub(crate) fn members(team: &Team) -> &'static [&'static Member] {
+    // SAFETY: lists of members are never unmade.
+    unsafe { &*team.members.load(Ordering::Acquire) }
+}
+
+/// Whether a carrier could begin something that this one does not carry: in its own team first.
+pub(crate) fn others_wait(identity: &Identity) -> bool {
+    let team = identity.hat().team;
+    let carrier = carrier_of(identity);
+    team.unclaimed.0[0].load(Ordering::Relaxed) != 0
+        || pool::queued() != 0
+        || !carrier.pinned.load(Ordering::Relaxed).is_null()
+        || pool::teams()
+            .any(|team| has_unclaimed(team) && pool::may_carry(carrier, team.root.get()))
+}
+
+fn has_unclaimed(team: &Team) -> bool {
+    let words = team.size.load(Ordering::Relaxed).div_ceil(64);
+    let mut words = team.unclaimed.0.iter().take(words);
+    words.any(|word| word.load(Ordering::Relaxed) != 0)
+}
+
+/// The next identity to carry: pinned, queued, not begun, or able to begin an item.
+fn next(carrier: &'static Carrier) -> Option<&'static Identity> {
+    let pinned = carrier.pinned.load(Ordering::Relaxed);
+    if !pinned.is_null() {
+        carrier
+            .pinned
+            .store(core::ptr::null_mut(), Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        // SAFETY: identities are never unmade; the one who pinned it has let go of it.
+        return unsafe { pinned.as_ref() };
+    }
+    pool::dequeue(carrier)
+        .or_else(|| unclaimed(carrier))
+        .or_else(|| starter(carrier))
+}
+
+/// How many members could be carried and are not, for the monitor.
+pub(crate) fn runnable() -> usize {
+    let of_team = |team: &Team| {
+        let bits = team
+            .unclaimed
+            .0
+            .iter()
+            .map(|word| word.load(Ordering::Relaxed).count_ones());
+        let waiting = team.waiting.load(Ordering::Relaxed);
+        let starters = if waiting > 0 && has_items(team) {
+            waiting
+        } else {
+            0
+        };
+        starters.max(bits.sum::<u32>() as usize)
+    };
+    pool::queued() + pool::teams().map(of_team).sum::<usize>()
+}
+
+/// A member whose implicit item nobody has begun.
+fn unclaimed(carrier: &Carrier) -> Option<&'static Identity> {
+    let teams = pool::teams().filter(|team| has_unclaimed(team));
+    let mut teams = teams.filter(|team| pool::may_carry(carrier, team.root.get()));
+    teams.find_map(|team| {
+        let all = members(team).iter();
+        let mut fit = all.filter(|member| is_unclaimed(member) && take(member.identity));
+        fit.next().map(|member| member.identity)
+    })
+}
+
+/// A member that waits, in a team with an unstarted item.
+fn starter(carrier: &Carrier) -> Option<&'static Identity> {
+    let teams = pool::teams().filter(|team| team.waiting.load(Ordering::Relaxed) > 0);
+    let mut teams =
+        teams.filter(|team| pool::may_carry(carrier, team.root.get()) && has_items(team));
+    teams.find_map(|team| {
+        let size = team.size.load(Ordering::Relaxed);
+        let here = members(team).iter().take(size);
+        let mut fit = here.filter(|member| {
+            let identity = member.identity;
+            let is_free = identity.standing.waits() && may_start(identity);
+            is_free && is_hat(identity, member) && take(identity)
+        });
+        fit.next().map(|member| member.identity)
+    })
+}
+
+fn is_hat(identity: &Identity, member: &Member) -> bool {
+    identity
+        .member
+        .get()
+        .is_some_and(|hat| core::ptr::eq(hat, member))
+}
+
+/// Whether an identity may begin items that have nothing to do with its blocked ones.
+fn may_start(identity: &Identity) -> bool {
+    !settings().strict || identity.blocked.get() == 0
+}
+
+fn carry(carrier: &'static Carrier, identity: &'static Identity) {
+    identity.carrier.set(Some(carrier));
+    set_carried(carrier, Some(identity));
+    go_on(carrier, identity);
+}
+
+fn set_carried(carrier: &Carrier, identity: Option<&'static Identity>) {
+    let address = identity.map_or(core::ptr::null_mut(), |identity| {
+        core::ptr::from_ref(identity).cast_mut()
+    });
+    carrier.carries.store(address, Ordering::Relaxed);
+}
+
+/// Runs the threads of an identity until none of them can go on.
+fn go_on(carrier: &'static Carrier, identity: &'static Identity) {
+    loop {
+        let Some(thread) = choose(carrier, identity) else {
+            if let_go(carrier, identity) {
+                return;
+            }
+            continue;
+        };
+        let beat = carrier.beat.load(Ordering::Relaxed);
+        carrier.beat.store(beat + 1, Ordering::Relaxed);
+        restore(identity, thread);
+        switch(carrier, &carrier.hub, &thread.record);
+        if !came_back(carrier, identity) {
+            return;
+        }
+    }
+}
+
+/// Does as the thread that left has asked; whether the identity stays with this carrier.
+fn came_back(carrier: &Carrier, identity: &'static Identity) -> bool {
+    bury(carrier);
+    match carrier.after.get() {
+        After::Left | After::Ended => return true,
+        After::Yielded => {
+            set_carried(carrier, None);
+            identity.standing.queue();
+            pool::enqueue(identity);
+            return false;
+        }
+        After::Home => {}
+    }
+    let thread = identity.thread.get().expect("a thread that left");
+    thread.link.store(identity.oldest.get(), Ordering::Relaxed);
+    identity.oldest.set(core::ptr::from_ref(thread).cast_mut());
+    set_carried(carrier, None);
+    let home: &'static Carrier = &identity.own;
+    home.pinned
+        .store(core::ptr::from_ref(identity).cast_mut(), Ordering::Release);
+    fence(Ordering::SeqCst);
+    pool::wake_this(home);
+    false
+}
+
+/// The oldest thread of the identity that is ready.
+pub(crate) fn next_ready(identity: &Identity) -> Option<&'static Thread> {
+    if identity.oldest.get().is_null() {
+        let mut newest = identity.standing.take_ready();
+        // SAFETY: threads are never unmade; the list is this carrier's alone now.
+        while let Some(thread) = unsafe { newest.as_ref() } {
+            newest = thread.link.load(Ordering::Relaxed);
+            thread.link.store(identity.oldest.get(), Ordering::Relaxed);
+            identity.oldest.set(core::ptr::from_ref(thread).cast_mut());
+        }
+    }
+    // SAFETY: as above.
+    let thread = unsafe { identity.oldest.get().as_ref() }?;
+    identity.oldest.set(thread.link.load(Ordering::Relaxed));
+    Some(thread)
+}
+
+/// The thread of the identity that goes on, or a fresh one.
+fn choose(carrier: &'static Carrier, identity: &'static Identity) -> Option<&'static Thread> {
+    if let Some(thread) = next_ready(identity) {
+        return Some(thread);
+    }
+    if let Some(seat) = identity.seat.get()
+        && is_unclaimed(seat)
+    {
+        let (word, bit) = bit(seat);
+        let Some(thread) = fresh(carrier, identity, entries().member) else {
+            crate::sys::end_program("punctual-openmp: no memory for the stack of a member");
+        };
+        // What the first member wrote about the region is seen from here on.
+        seat.team.unclaimed.0[word].fetch_and(!bit, Ordering::Acquire);
+        return Some(thread);
+    }
+    let may = may_start(identity) && has_items(identity.hat().team);
+    may.then(|| fresh(carrier, identity, entries().looper))
+        .flatten()
+}
+
+/// Lets go of an identity of which nothing can run; `false`: something came meanwhile.
+fn let_go(carrier: &Carrier, identity: &'static Identity) -> bool {
+    let team = identity.hat().team;
+    let seat = identity.seat.get();
+    set_carried(carrier, None);
+    team.waiting.fetch_add(1, Ordering::Relaxed);
+    identity.standing.let_go();
+    let came = identity.standing.has_ready() || seat.is_some_and(is_unclaimed);
+    if came && take(identity) {
+        set_carried(carrier, Some(identity));
+        return false;
+    }
+    true
+}
+
+/// A blocked thread can go on: its identity runs it, here or elsewhere.
+pub(crate) fn make_ready(thread: &'static Thread) {
+    // Set since it blocked.
+    let identity = thread
+        .identity
+        .get()
+        .expect("a blocked thread has an identity");
+    if identity.standing.make_ready(thread) {
+        identity.hat().team.waiting.fetch_sub(1, Ordering::Relaxed);
+        pool::enqueue(identity);
+    } else {
+        pool::arm();
+    }
+}

@@ -1,0 +1,38 @@
+//! libgomp.so.1 anew: OpenMP programs that leave no CPU idle while an item could start.
+//!
+//! A program that gcc compiled with `-fopenmp` runs unchanged on this library (`punctual omp`). Its
+//! members are switched in user space when there are more of them than CPUs. Its items begin where
+//! nothing pending lies below, and no carrier waits while it could begin one (Slite paper §VII;
+//! `doc/design/0077-an-engine-for-openmp.md`).
+//!
+//! It knows the C library and [`punctual_switch`], and nothing of the core's shards: the process
+//! belongs to the program, and so do its threads.
+//!
+//! From below: `sys`, `settings`, `lock`, `stack`; the words that are modelled (`deque`, `pending`,
+//! `standing`); `parts`; `pool`; `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`,
+//! `region`; `monitor` beside them; the functions of the ABI on top (`abi`).
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+// The names of the ABI are not ours to choose.
+#![allow(non_snake_case, unreachable_pub, clippy::too_many_arguments)]
+
+mod abi;
+mod atomic;
+mod carry;
+mod depend;
+mod deque;
+mod items;
+mod lock;
+mod locks;
+mod me;
+mod meet;
+mod monitor;
+mod parts;
+mod pending;
+mod pool;
+mod region;
+mod settings;
+mod shares;
+mod stack;
+mod standing;
+mod sys;
+mod wait;

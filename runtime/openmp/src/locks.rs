@@ -1,0 +1,104 @@
+//! Locks of programs: `critical`, `atomic`, `omp_lock_t`.
+//!
+//! ```text
+//!   0   free        1   held        2   held, and somebody may wait
+//! ```
+//!
+//! A waiter stands in a list, by the address of the word, and its identity goes on with other work.
+//! So an item that waits for a lock never keeps the holder from going on. A free lock goes to the
+//! first that tries; one waiter is made ready to try again.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::carry::make_ready;
+use crate::lock::Lock;
+use crate::me::me;
+use crate::parts::Thread;
+use crate::wait::{Atop, wait};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const WANTED: u32 = 2;
+
+/// Lists of waiters: addresses that share one are told apart in it.
+const LISTS: usize = 64;
+
+struct Waiters(Vec<&'static Thread>);
+
+// SAFETY: addresses of threads that are never unmade.
+unsafe impl Send for Waiters {}
+
+static WAITERS: [Lock<Waiters>; LISTS] = [const { Lock::new(Waiters(Vec::new())) }; LISTS];
+
+fn list(word: &AtomicU32) -> &'static Lock<Waiters> {
+    let address = word.as_ptr().addr();
+    &WAITERS[(address >> 3 ^ address >> 9) % LISTS]
+}
+
+fn try_as(word: &AtomicU32, value: u32) -> bool {
+    let order = (Ordering::Acquire, Ordering::Relaxed);
+    word.compare_exchange(FREE, value, order.0, order.1).is_ok()
+}
+
+/// Takes the lock if nobody has it.
+#[inline]
+pub(crate) fn try_lock(word: &AtomicU32) -> bool {
+    try_as(word, HELD)
+}
+
+/// Waits for the lock.
+#[inline]
+pub(crate) fn lock(word: &AtomicU32) {
+    if !try_as(word, HELD) {
+        lock_slowly(word);
+    }
+}
+
+#[cold]
+fn lock_slowly(word: &AtomicU32) {
+    let identity = me();
+    // Another waiter may be left behind by the one that was made ready.
+    let value = Cell::new(HELD);
+    let taken = Cell::new(false);
+    let is_done = || {
+        taken.get() || {
+            taken.set(try_as(word, value.get()));
+            taken.get()
+        }
+    };
+    wait(identity, Atop::Nothing, is_done, |thread| {
+        value.set(WANTED);
+        let mut waiters = list(word).lock();
+        if word.swap(WANTED, Ordering::Acquire) == FREE {
+            taken.set(true);
+            return false;
+        }
+        thread.waits_at.set(word.as_ptr().addr());
+        waiters.0.push(thread);
+        true
+    });
+}
+
+/// Lets the lock go.
+#[inline]
+pub(crate) fn unlock(word: &AtomicU32) {
+    if word.swap(FREE, Ordering::Release) == WANTED {
+        tell_one(word);
+    }
+}
+
+#[cold]
+fn tell_one(word: &AtomicU32) {
+    let address = word.as_ptr().addr();
+    let mut waiters = list(word).lock();
+    let first = waiters
+        .0
+        .iter()
+        .position(|thread| thread.waits_at.get() == address);
+    let thread = first.map(|first| waiters.0.remove(first));
+    drop(waiters);
+    if let Some(thread) = thread {
+        make_ready(thread);
+    }
+}

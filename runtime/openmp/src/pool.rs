@@ -1,0 +1,336 @@
+//! The pool of all teams: the queue of identities, carriers that sleep, and reserves.
+//!
+//! As many carriers are active as there are workers (`settings`); threads of the program that are
+//! in a region count, too. All further kernel threads are reserves: they lent an identity, and they
+//! take the place of a carrier that is still for too long ([`crate::monitor`]).
+//!
+//! Nothing here touches anything behind the thread pointer: carriers call it with that of others.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+use crate::lock::Lock;
+use crate::parts::{Carrier, Identity, Item, Team};
+use crate::settings::settings;
+use crate::sys;
+
+/// A chain through the parts' own links.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    first: Option<&'static Identity>,
+    last: Option<&'static Identity>,
+    idle: Option<&'static Carrier>,
+    reserve: Option<&'static Carrier>,
+    /// All carriers, for the monitor.
+    pub(crate) carriers: Vec<&'static Carrier>,
+    /// Identities of threads of the program that have ended, with their teams.
+    pub(crate) roots: Vec<&'static Identity>,
+    /// Chains of free items.
+    pub(crate) items: Vec<&'static Item>,
+}
+
+// SAFETY: addresses of parts that are never unmade.
+unsafe impl Send for Lists {}
+
+pub(crate) static LISTS: Lock<Lists> = Lock::new(Lists {
+    first: None,
+    last: None,
+    idle: None,
+    reserve: None,
+    carriers: Vec::new(),
+    roots: Vec::new(),
+    items: Vec::new(),
+});
+
+/// Identities in the queue.
+static QUEUED: AtomicUsize = AtomicUsize::new(0);
+/// Carriers that sleep and may be woken.
+static IDLE: AtomicUsize = AtomicUsize::new(0);
+/// Kernel threads that only lend their identity.
+static RESERVE: AtomicUsize = AtomicUsize::new(0);
+/// Carriers at work, or looking for it.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+/// All teams that there have been.
+static TEAMS: AtomicPtr<Team> = AtomicPtr::new(core::ptr::null_mut());
+/// 1 while the monitor looks at the carriers again and again.
+pub(crate) static ARMED: AtomicU32 = AtomicU32::new(0);
+
+#[inline]
+pub(crate) fn queued() -> usize {
+    QUEUED.load(Ordering::Relaxed)
+}
+
+#[inline]
+pub(crate) fn idle() -> usize {
+    IDLE.load(Ordering::Relaxed)
+}
+
+/// Has the monitor look from time to time.
+#[inline]
+pub(crate) fn arm() {
+    if ARMED.load(Ordering::Relaxed) == 0 && ARMED.swap(1, Ordering::Relaxed) == 0 {
+        sys::futex_wake(&ARMED, 1);
+    }
+}
+
+/// Puts a team on the list of all.
+pub(crate) fn list_team(team: &'static Team) {
+    let address = core::ptr::from_ref(team).cast_mut();
+    let _lists = LISTS.lock();
+    team.next
+        .store(TEAMS.load(Ordering::Relaxed), Ordering::Relaxed);
+    TEAMS.store(address, Ordering::Release);
+}
+
+/// All teams, the newest first.
+pub(crate) fn teams() -> impl Iterator<Item = &'static Team> {
+    // SAFETY: teams are never unmade.
+    let at = |link: &AtomicPtr<Team>| unsafe { link.load(Ordering::Acquire).as_ref() };
+    core::iter::successors(at(&TEAMS), move |team| at(&team.next))
+}
+
+/// Whether a carrier may carry members of a team with this root.
+pub(crate) fn may_carry(carrier: &Carrier, root: Option<&'static Team>) -> bool {
+    match (carrier.root.get(), root) {
+        (Some(own), Some(root)) => core::ptr::eq(own, root),
+        (Some(_), None) => false,
+        (None, _) => carrier.is_pool.get(),
+    }
+}
+
+/// The root of the team that an identity works for.
+pub(crate) fn root_of(identity: &Identity) -> Option<&'static Team> {
+    identity
+        .member
+        .get()
+        .and_then(|member| member.team.root.get())
+}
+
+/// Puts an identity into the queue and wakes somebody for it.
+pub(crate) fn enqueue(identity: &'static Identity) {
+    let root = root_of(identity);
+    let mut lists = LISTS.lock();
+    identity.queued.set(None);
+    match lists.last.replace(identity) {
+        Some(last) => last.queued.set(Some(identity)),
+        None => lists.first = Some(identity),
+    }
+    QUEUED.fetch_add(1, Ordering::Relaxed);
+    drop(lists);
+    fence(Ordering::SeqCst);
+    wake(root, 1);
+}
+
+/// Takes the first that the carrier may carry.
+pub(crate) fn dequeue(carrier: &Carrier) -> Option<&'static Identity> {
+    if queued() == 0 {
+        return None;
+    }
+    let mut lists = LISTS.lock();
+    let mut before: Option<&'static Identity> = None;
+    let mut at = lists.first;
+    while let Some(identity) = at {
+        at = identity.queued.get();
+        if may_carry(carrier, root_of(identity)) {
+            match before {
+                Some(before) => before.queued.set(at),
+                None => lists.first = at,
+            }
+            if at.is_none() {
+                lists.last = before;
+            }
+            QUEUED.fetch_sub(1, Ordering::Relaxed);
+            identity.standing.take_queued();
+            return Some(identity);
+        }
+        before = Some(identity);
+    }
+    None
+}
+
+fn ring(carrier: &Carrier) {
+    carrier.bell.store(1, Ordering::Release);
+    sys::futex_wake(&carrier.bell, 1);
+}
+
+/// Wakes up to so many sleeping carriers that may work for this root; has the monitor look, where
+/// there are not so many.
+pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
+    let mut left = count;
+    while left > 0 && idle() > 0 {
+        let Some(carrier) = take_idle(root) else {
+            break;
+        };
+        ring(carrier);
+        left -= 1;
+    }
+    if left > 0 {
+        arm();
+    }
+}
+
+fn take_idle(root: Option<&'static Team>) -> Option<&'static Carrier> {
+    let mut lists = LISTS.lock();
+    let found = unlink(&mut lists.idle, |carrier| may_carry(carrier, root))?;
+    IDLE.fetch_sub(1, Ordering::Relaxed);
+    Some(found)
+}
+
+/// Takes the first that fits out of a chain.
+fn unlink(
+    first: &mut Option<&'static Carrier>,
+    fits: impl Fn(&Carrier) -> bool,
+) -> Option<&'static Carrier> {
+    let mut before: Option<&'static Carrier> = None;
+    let mut at = *first;
+    while let Some(carrier) = at {
+        let next = carrier.next.get();
+        if fits(carrier) {
+            match before {
+                Some(before) => before.next.set(next),
+                None => *first = next,
+            }
+            carrier.listed.set(false);
+            return Some(carrier);
+        }
+        before = at;
+        at = next;
+    }
+    None
+}
+
+fn link(first: &mut Option<&'static Carrier>, carrier: &'static Carrier) {
+    carrier.bell.store(0, Ordering::Relaxed);
+    carrier.next.set(first.replace(carrier));
+    carrier.listed.set(true);
+}
+
+/// Says that a carrier is about to sleep. It looks around once more afterwards.
+pub(crate) fn list_idle(carrier: &'static Carrier) {
+    let mut lists = LISTS.lock();
+    link(&mut lists.idle, carrier);
+    IDLE.fetch_add(1, Ordering::Relaxed);
+    drop(lists);
+    fence(Ordering::SeqCst);
+}
+
+/// Takes that back; `false`: somebody has woken it meanwhile.
+pub(crate) fn unlist_idle(carrier: &'static Carrier) -> bool {
+    let mut lists = LISTS.lock();
+    let found = unlink(&mut lists.idle, |other| core::ptr::eq(other, carrier));
+    if found.is_some() {
+        IDLE.fetch_sub(1, Ordering::Relaxed);
+    }
+    found.is_some()
+}
+
+/// Sleeps until the bell rings.
+pub(crate) fn sleep(carrier: &Carrier) {
+    while carrier.bell.load(Ordering::Acquire) == 0 {
+        sys::futex_wait(&carrier.bell, 0);
+    }
+}
+
+/// Wakes a carrier for something that it alone may take.
+pub(crate) fn wake_this(carrier: &'static Carrier) {
+    if unlist_idle(carrier) {
+        ring(carrier);
+    }
+}
+
+/// Becomes a reserve: it is to sleep afterwards, until a place is free.
+pub(crate) fn list_reserve(carrier: &'static Carrier) {
+    carrier.is_active.store(false, Ordering::Relaxed);
+    let mut lists = LISTS.lock();
+    link(&mut lists.reserve, carrier);
+    RESERVE.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Becomes a reserve until a place is free.
+pub(crate) fn be_reserve(carrier: &'static Carrier) {
+    list_reserve(carrier);
+    sleep(carrier);
+}
+
+/// Puts a reserve to work, also beyond the number of workers; whether there was one.
+pub(crate) fn activate_one() -> bool {
+    let mut lists = LISTS.lock();
+    let Some(carrier) = unlink(&mut lists.reserve, |_| true) else {
+        return false;
+    };
+    RESERVE.fetch_sub(1, Ordering::Relaxed);
+    ACTIVE.fetch_add(1, Ordering::Relaxed);
+    carrier.is_active.store(true, Ordering::Relaxed);
+    drop(lists);
+    ring(carrier);
+    true
+}
+
+/// Puts reserves to work until there are as many carriers as workers, or as `wanted`.
+pub(crate) fn fill(wanted: usize) {
+    let limit = settings().workers.min(wanted);
+    while ACTIVE.load(Ordering::Relaxed) < limit && RESERVE.load(Ordering::Relaxed) > 0 {
+        if !activate_one() {
+            break;
+        }
+    }
+}
+
+/// Whether there are more carriers than workers; then there is one less.
+pub(crate) fn is_surplus() -> bool {
+    let limit = settings().workers;
+    let less = |active: usize| (active > limit).then(|| active - 1);
+    let order = (Ordering::Relaxed, Ordering::Relaxed);
+    ACTIVE.load(Ordering::Relaxed) > limit && ACTIVE.fetch_update(order.0, order.1, less).is_ok()
+}
+
+/// Whether there was a place free for one more carrier.
+pub(crate) fn take_place() -> bool {
+    let limit = settings().workers;
+    let more = |active: usize| (active < limit).then(|| active + 1);
+    let order = (Ordering::Relaxed, Ordering::Relaxed);
+    ACTIVE.fetch_update(order.0, order.1, more).is_ok()
+}
+
+/// A thread of the program carries from now on.
+pub(crate) fn enter(carrier: &Carrier) {
+    ACTIVE.fetch_add(1, Ordering::Relaxed);
+    carrier.is_active.store(true, Ordering::Relaxed);
+}
+
+/// A thread of the program, or a carrier that was replaced, does not count any more.
+pub(crate) fn give_up_place() {
+    ACTIVE.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A thread of the program carries no more.
+pub(crate) fn exit(carrier: &Carrier) {
+    carrier.is_active.store(false, Ordering::Relaxed);
+    if !carrier.is_replaced.load(Ordering::Relaxed)
+        || !carrier.is_replaced.swap(false, Ordering::Relaxed)
+    {
+        give_up_place();
+    }
+}
+
+/// A number drawn at random from a state that only the caller changes.
+pub(crate) fn draw(state: &Cell<u64>) -> u64 {
+    let mut x = state.get();
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    state.set(x);
+    x
+}
+
+/// Forgets every carrier, sleeper and team: in the child of a fork, which has one kernel thread.
+pub(crate) fn forget_others() {
+    let mut lists = LISTS.lock();
+    (lists.first, lists.last, lists.idle, lists.reserve) = (None, None, None, None);
+    lists.carriers.clear();
+    for word in [&QUEUED, &IDLE, &RESERVE, &ACTIVE] {
+        word.store(0, Ordering::Relaxed);
+    }
+    TEAMS.store(core::ptr::null_mut(), Ordering::Relaxed);
+    ARMED.store(0, Ordering::Relaxed);
+}

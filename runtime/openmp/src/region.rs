@@ -1,0 +1,316 @@
+//! Parallel regions: the team, its members, and the end of both.
+//!
+//! The member that encounters a region becomes the first of a team below it and runs the region's
+//! function at once, on its own stack. The others' implicit items are offered: whichever carrier
+//! comes first takes one, this one included when it has nothing else to do. A team is kept for the
+//! next region of the same member, so a member has the same identity there.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_switch::instructions::read_thread_pointer;
+
+use crate::carry::{self, Entries, beat, carrier_of, hub, leave, resumed};
+use crate::items::arrive;
+use crate::me::{add_member, begin_implicit, exceptions, me, set_me};
+use crate::meet::{generation, park};
+use crate::monitor;
+use crate::parts::{After, Body, Carrier, Identity, Item, Member, Team, Thread};
+use crate::pool;
+use crate::settings::{MEMBERS, settings};
+use crate::shares::{self, Loop};
+use crate::stack;
+use crate::sys;
+use crate::wait::{Atop, crowded, looper, wait};
+
+/// How many members a region gets: `asked` of its clause, 0 without one.
+pub(crate) fn size(member: &Member, asked: usize) -> usize {
+    let settings = settings();
+    let controls = member.controls.get();
+    let wanted = if asked > 0 { asked } else { controls.threads };
+    if wanted <= 1 || member.team.active_level.get() >= controls.levels {
+        return 1;
+    }
+    let free = if controls.dynamic {
+        settings.cpus
+    } else {
+        MEMBERS
+    };
+    wanted.min(free).min(settings.thread_limit).min(MEMBERS)
+}
+
+/// Begins a region: the caller is the first member of the team afterwards.
+pub(crate) fn begin(
+    identity: &'static Identity,
+    size: usize,
+    body: Body,
+    data: *mut u8,
+    of: Option<&Loop>,
+) -> &'static Team {
+    let outer = identity.hat();
+    let team = match outer.below.get() {
+        Some(team) => team,
+        None => new_team(identity, outer),
+    };
+    if carry::members(team).len() < size {
+        grow(team, size);
+    }
+    team.size.store(size, Ordering::Relaxed);
+    team.body.set(Some(body));
+    team.data.set(data);
+    let level = outer.team.active_level.get() + usize::from(size > 1);
+    team.active_level.set(level);
+    team.opens_with_share.set(of.is_some());
+    if let Some(of) = of {
+        shares::prepare_first(team, of);
+    }
+    let first = carry::members(team)[0];
+    begin_implicit(first, identity.item.get());
+    first.controls.set(inner_controls(outer, team));
+    identity.member.set(Some(first));
+    identity.item.set(Some(&first.implicit));
+    if size > 1 {
+        offer(identity, team, size);
+    }
+    team
+}
+
+/// The control variables of a region's members.
+fn inner_controls(outer: &Member, team: &Team) -> crate::settings::Controls {
+    let mut controls = outer.controls.get();
+    let list = &settings().threads_by_level;
+    if let Some(&threads) = list.get(team.level).filter(|_| list.len() > 1) {
+        controls.threads = threads;
+    }
+    controls
+}
+
+/// Has others begin the implicit items of all members but the first.
+fn offer(identity: &'static Identity, team: &'static Team, size: usize) {
+    let own = &identity.own;
+    if identity.seat.get().is_none() && own.root.get().is_none() {
+        team.is_outermost.set(true);
+        own.root.set(team.root.get());
+        pool::enter(own);
+    }
+    for (index, word) in team.unclaimed.0.iter().enumerate() {
+        let before = index * 64;
+        if before >= size {
+            break;
+        }
+        let here = (size - before).min(64);
+        let bits = if here == 64 {
+            u64::MAX
+        } else {
+            (1 << here) - 1
+        };
+        let first = u64::from(index == 0);
+        // Whoever takes a bit sees all that was written about the region.
+        word.store(bits & !first, Ordering::Release);
+    }
+    core::sync::atomic::fence(Ordering::SeqCst);
+    pool::fill(size);
+    // Every carrier may be busy with something else.
+    pool::arm();
+    let wanted = (size - 1).min(settings().workers.saturating_sub(1));
+    if wanted > 0 && pool::idle() > 0 {
+        pool::wake(team.root.get(), wanted);
+    }
+}
+
+/// Ends the region that the caller began: waits until everything of it is done.
+pub(crate) fn end(identity: &'static Identity, team: &'static Team) {
+    let first = carry::members(team)[0];
+    let passed = generation(team);
+    arrive(identity, first);
+    let is_done = || generation(team) != passed;
+    wait(identity, Atop::Any, is_done, |thread| {
+        park(first, thread, passed)
+    });
+    if team.is_outermost.replace(false) {
+        let home: &'static Carrier = &identity.own;
+        if !core::ptr::eq(carrier_of(identity), home) {
+            leave(identity, After::Home);
+        }
+        home.root.set(None);
+        pool::exit(home);
+    }
+    team.share_base.set(first.shares.get());
+    team.single_base.set(first.singles.get());
+    let outer = team
+        .outer
+        .expect("a region has a member that encountered it");
+    identity.member.set(Some(outer));
+    identity.item.set(first.implicit.parent.get());
+}
+
+/// Runs a region as a whole.
+pub(crate) fn run(asked: usize, body: Body, data: *mut u8, of: Option<&Loop>) {
+    let identity = me();
+    let size = size(identity.hat(), asked);
+    let team = begin(identity, size, body, data, of);
+    // SAFETY: the compiler's function, with the data that it is for.
+    unsafe { body(data) };
+    end(identity, team);
+}
+
+/// A barrier inside a region.
+pub(crate) fn barrier() {
+    let identity = me();
+    let member = identity.hat();
+    let team = member.team;
+    beat(identity);
+    let passed = generation(team);
+    arrive(identity, member);
+    let is_done = || generation(team) != passed;
+    wait(identity, Atop::Any, is_done, |thread| {
+        park(member, thread, passed)
+    });
+    member.implicit.pending.begin();
+}
+
+#[cold]
+fn new_team(identity: &'static Identity, outer: &'static Member) -> &'static Team {
+    let team: &'static Team = Box::leak(Box::new(Team::new(Some(outer))));
+    team.root.set(Some(outer.team.root.get().unwrap_or(team)));
+    add_member(team, identity);
+    pool::list_team(team);
+    outer.below.set(Some(team));
+    team
+}
+
+/// Done once in a process, before its first region with several members.
+fn prepare_process() {
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    carry::set_entries(Entries {
+        member: begin_member,
+        looper,
+    });
+    if !PREPARED.swap(true, Ordering::Relaxed) {
+        sys::around_fork(before_fork, after_fork, begin_child);
+        if settings().counts {
+            sys::at_exit(say_counts);
+        }
+    }
+    monitor::start();
+}
+
+unsafe extern "C" fn before_fork() {
+    pool::LISTS.hold();
+}
+
+unsafe extern "C" fn after_fork() {
+    pool::LISTS.let_go();
+}
+
+/// The child of a fork has one kernel thread: its next region makes a team anew.
+unsafe extern "C" fn begin_child() {
+    pool::LISTS.let_go();
+    pool::forget_others();
+    monitor::forget();
+    let identity = me();
+    let mut member = identity.hat();
+    loop {
+        member.below.set(None);
+        match member.team.outer {
+            Some(outer) => member = outer,
+            None => break,
+        }
+    }
+    pool::LISTS.lock().carriers.push(&identity.own);
+    if identity.own.is_active.load(Ordering::Relaxed) {
+        pool::enter(&identity.own);
+    }
+}
+
+/// Says how often something could not be had as it should be.
+extern "C" fn say_counts() {
+    let (stacks, refused) = stack::counts();
+    let (crowded, replaced) = (crowded(), monitor::replaced());
+    sys::say(&format!(
+        "punctual-openmp: {stacks} stacks, {refused} refused, {crowded} items on a waiting stack, \
+         {replaced} carriers replaced"
+    ));
+}
+
+/// Has the C library make a kernel thread for each further member.
+#[cold]
+fn grow(team: &'static Team, size: usize) {
+    prepare_process();
+    while carry::members(team).len() < size {
+        let identity: &'static Identity = Box::leak(Box::new(Identity::new(true)));
+        let seat = add_member(team, identity);
+        identity.seat.set(Some(seat));
+        identity.member.set(Some(seat));
+        identity
+            .draw
+            .set(identity.draw.get().wrapping_add(seat.number as u64));
+        let argument = core::ptr::from_ref(identity).cast_mut().cast();
+        if !sys::start_thread(serve, argument) {
+            let number = seat.number;
+            sys::end_program(&format!(
+                "punctual-openmp: the C library could not make thread {number} of {size} of a team"
+            ));
+        }
+        let started = &identity.own.kernel_thread;
+        while started.load(Ordering::Acquire) == 0 {
+            sys::futex_wait(started, 0);
+        }
+    }
+}
+
+/// A kernel thread of the pool: lends its identity, then carries whatever there is to carry.
+extern "C" fn serve(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: `grow` gave the address of an identity.
+    let identity: &'static Identity = unsafe { &*argument.cast::<Identity>() };
+    set_me(identity);
+    let pointer = read_thread_pointer();
+    identity.thread_pointer.set(pointer);
+    identity.exceptions.set(exceptions());
+    let carrier = &identity.own;
+    carrier.hub_exists.set(true);
+    // SAFETY: the record of this thread, which runs; nobody dispatches to it yet.
+    unsafe { (*carrier.hub.get()).set_thread_pointer(pointer) };
+    pool::LISTS.lock().carriers.push(carrier);
+    identity.hat().team.waiting.fetch_add(1, Ordering::Relaxed);
+    identity.standing.let_go();
+    pool::list_reserve(carrier);
+    let started = &carrier.kernel_thread;
+    started.store(sys::kernel_thread(), Ordering::Release);
+    sys::futex_wake(started, 1);
+    pool::sleep(carrier);
+    hub(carrier)
+}
+
+/// Where the implicit item of a member begins, on a fresh stack.
+unsafe extern "C" fn begin_member(argument: *mut u8) -> ! {
+    // SAFETY: `fresh` gave the address of the thread.
+    let thread: &'static Thread = unsafe { &*argument.cast::<Thread>() };
+    let identity = thread
+        .identity
+        .get()
+        .expect("a fresh thread has an identity");
+    resumed(identity);
+    let member = identity.seat.get().expect("a member of a team has a seat");
+    let team = member.team;
+    let first = carry::members(team)[0];
+    let parent: Option<&'static Item> = first.implicit.parent.get();
+    identity.member.set(Some(member));
+    begin_implicit(member, parent);
+    let outer = team
+        .outer
+        .expect("a region has a member that encountered it");
+    member.controls.set(inner_controls(outer, team));
+    identity.item.set(Some(&member.implicit));
+    if let Some(body) = team.body.get() {
+        // SAFETY: the compiler's function, with the data that it is for.
+        unsafe { body(team.data.get()) };
+    }
+    arrive(identity, member);
+    carry::end(identity)
+}
+
+/// How many members the team of the caller has.
+pub(crate) fn team_size() -> usize {
+    me().hat().team.size.load(Ordering::Relaxed)
+}
