@@ -28,11 +28,14 @@ pub(crate) struct Args {
     /// The folder with libgomp.so.1; by default the one that is installed with the command
     #[arg(long, value_name = "FOLDER")]
     library: Option<PathBuf>,
-    /// The program
-    program: OsString,
-    /// What it is told
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<OsString>,
+    /// The program and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "PROGRAM"
+    )]
+    words: Vec<OsString>,
 }
 
 /// Replaces this process by the program. Returns only when it cannot be started.
@@ -43,9 +46,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
         path.push(":");
         path.push(before);
     }
-    let mut command = Command::new(&args.program);
-    let failed = command.args(&args.arguments).env(VARIABLE, path).exec();
-    let program = args.program.to_string_lossy();
+    let Some((program, arguments)) = args.words.split_first() else {
+        return Err(Failure::input("which program?"));
+    };
+    let failed = Command::new(program)
+        .args(arguments)
+        .env(VARIABLE, path)
+        .exec();
+    let program = program.to_string_lossy();
     Err(Failure::run(format!(
         "`{program}` does not start: {failed}"
     )))

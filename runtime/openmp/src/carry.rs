@@ -275,17 +275,7 @@ pub(crate) fn hub(carrier: &'static Carrier) -> ! {
 
 /// Sees to it that as many carriers look for work as there are workers.
 fn keep_place(carrier: &'static Carrier) {
-    let is_pool = carrier.is_pool.get();
-    if carrier.is_replaced.load(Ordering::Relaxed)
-        && carrier.is_replaced.swap(false, Ordering::Relaxed)
-        && !pool::take_place()
-    {
-        match is_pool {
-            true => pool::be_reserve(carrier),
-            false => pool::enter(carrier),
-        }
-    }
-    if is_pool && pool::is_surplus() {
+    if !pool::take_place_again(carrier) || (carrier.is_pool.get() && pool::is_surplus(carrier)) {
         pool::be_reserve(carrier);
     }
 }

@@ -73,9 +73,9 @@ fn look() -> bool {
     for carrier in &lists.carriers {
         let is_still = note(carrier, now);
         stuck |= is_still && sleeps_over_another(carrier, now);
-        if carrier.is_active.load(Ordering::Relaxed) && carried(carrier).is_some() {
+        if pool::is_active(carrier) && carried(carrier).is_some() {
             active += 1;
-            if is_still && !carrier.is_replaced.load(Ordering::Relaxed) {
+            if is_still {
                 still.push(carrier);
             }
         }
@@ -115,11 +115,9 @@ fn note(carrier: &Carrier, now: u64) -> bool {
 fn replace(still: &[&'static Carrier], active: usize, runnable: usize) {
     let mut started = 0;
     for carrier in still.iter().take(runnable) {
-        if carrier.is_replaced.swap(true, Ordering::Relaxed) {
-            continue;
+        if pool::replace(carrier) {
+            started += usize::from(pool::activate_one());
         }
-        pool::give_up_place();
-        started += usize::from(pool::activate_one());
     }
     if still.len() >= active {
         while started < runnable && pool::activate_one() {

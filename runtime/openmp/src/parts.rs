@@ -13,7 +13,7 @@
 //! identity in question (`standing`), and there is one at most.
 
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord};
 
@@ -261,9 +261,8 @@ pub(crate) struct Carrier {
     /// Read by the monitor.
     pub(crate) carries: AtomicPtr<Identity>,
     pub(crate) beat: AtomicU64,
-    pub(crate) is_active: AtomicBool,
-    /// The monitor gave its place to another.
-    pub(crate) is_replaced: AtomicBool,
+    /// Whether it counts among those at work; by the pool.
+    pub(crate) place: AtomicU32,
     /// An identity that only this carrier may take.
     pub(crate) pinned: AtomicPtr<Identity>,
     /// It sleeps here.
@@ -354,8 +353,7 @@ impl Carrier {
             cache: Cell::new(core::ptr::null_mut()),
             carries: AtomicPtr::new(core::ptr::null_mut()),
             beat: AtomicU64::new(0),
-            is_active: AtomicBool::new(false),
-            is_replaced: AtomicBool::new(false),
+            place: AtomicU32::new(0),
             pinned: AtomicPtr::new(core::ptr::null_mut()),
             bell: AtomicU32::new(0),
             listed: Cell::new(false),

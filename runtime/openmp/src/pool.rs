@@ -238,9 +238,27 @@ pub(crate) fn wake_this(carrier: &'static Carrier) {
     }
 }
 
+/// It does not count: a reserve, or a thread of the program outside every region.
+const NONE: u32 = 0;
+/// It counts.
+const ACTIVE_HERE: u32 = 1;
+/// It counted until the monitor gave its place to another.
+const REPLACED: u32 = 2;
+
+fn move_place(carrier: &Carrier, from: u32, to: u32) -> bool {
+    let order = (Ordering::Relaxed, Ordering::Relaxed);
+    let moved = carrier.place.compare_exchange(from, to, order.0, order.1);
+    moved.is_ok()
+}
+
+/// Whether a carrier is one of those at work.
+pub(crate) fn is_active(carrier: &Carrier) -> bool {
+    carrier.place.load(Ordering::Relaxed) == ACTIVE_HERE
+}
+
 /// Becomes a reserve: it is to sleep afterwards, until a place is free.
 pub(crate) fn list_reserve(carrier: &'static Carrier) {
-    carrier.is_active.store(false, Ordering::Relaxed);
+    carrier.place.store(NONE, Ordering::Relaxed);
     let mut lists = LISTS.lock();
     link(&mut lists.reserve, carrier);
     RESERVE.fetch_add(1, Ordering::Relaxed);
@@ -260,7 +278,7 @@ pub(crate) fn activate_one() -> bool {
     };
     RESERVE.fetch_sub(1, Ordering::Relaxed);
     ACTIVE.fetch_add(1, Ordering::Relaxed);
-    carrier.is_active.store(true, Ordering::Relaxed);
+    carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     drop(lists);
     ring(carrier);
     true
@@ -276,41 +294,58 @@ pub(crate) fn fill(wanted: usize) {
     }
 }
 
-/// Whether there are more carriers than workers; then there is one less.
-pub(crate) fn is_surplus() -> bool {
+/// Whether this carrier is one more than there are workers; then it does not count any more.
+pub(crate) fn is_surplus(carrier: &Carrier) -> bool {
     let limit = settings().workers;
+    if ACTIVE.load(Ordering::Relaxed) <= limit || !move_place(carrier, ACTIVE_HERE, NONE) {
+        return false;
+    }
     let less = |active: usize| (active > limit).then(|| active - 1);
     let order = (Ordering::Relaxed, Ordering::Relaxed);
-    ACTIVE.load(Ordering::Relaxed) > limit && ACTIVE.fetch_update(order.0, order.1, less).is_ok()
-}
-
-/// Whether there was a place free for one more carrier.
-pub(crate) fn take_place() -> bool {
-    let limit = settings().workers;
-    let more = |active: usize| (active < limit).then(|| active + 1);
-    let order = (Ordering::Relaxed, Ordering::Relaxed);
-    ACTIVE.fetch_update(order.0, order.1, more).is_ok()
+    let surplus = ACTIVE.fetch_update(order.0, order.1, less).is_ok();
+    if !surplus {
+        carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
+    }
+    surplus
 }
 
 /// A thread of the program carries from now on.
 pub(crate) fn enter(carrier: &Carrier) {
+    carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     ACTIVE.fetch_add(1, Ordering::Relaxed);
-    carrier.is_active.store(true, Ordering::Relaxed);
-}
-
-/// A thread of the program, or a carrier that was replaced, does not count any more.
-pub(crate) fn give_up_place() {
-    ACTIVE.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// A thread of the program carries no more.
 pub(crate) fn exit(carrier: &Carrier) {
-    carrier.is_active.store(false, Ordering::Relaxed);
-    if !carrier.is_replaced.load(Ordering::Relaxed)
-        || !carrier.is_replaced.swap(false, Ordering::Relaxed)
-    {
-        give_up_place();
+    if carrier.place.swap(NONE, Ordering::Relaxed) == ACTIVE_HERE {
+        ACTIVE.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Takes the place of a carrier away; whether it had one.
+pub(crate) fn replace(carrier: &Carrier) -> bool {
+    let replaced = move_place(carrier, ACTIVE_HERE, REPLACED);
+    if replaced {
+        ACTIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+    replaced
+}
+
+/// A carrier that was replaced wants to count again. A thread of the program does in any case.
+/// `false`: there is no place, and it has to be a reserve.
+pub(crate) fn take_place_again(carrier: &Carrier) -> bool {
+    if carrier.place.load(Ordering::Relaxed) != REPLACED {
+        return true;
+    }
+    let limit = settings().workers;
+    let always = !carrier.is_pool.get();
+    let more = |active: usize| (always || active < limit).then(|| active + 1);
+    let order = (Ordering::Relaxed, Ordering::Relaxed);
+    let has_place = ACTIVE.fetch_update(order.0, order.1, more).is_ok();
+    if has_place {
+        carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
+    }
+    has_place
 }
 
 /// A number drawn at random from a state that only the caller changes.

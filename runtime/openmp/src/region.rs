@@ -218,7 +218,7 @@ unsafe extern "C" fn begin_child() {
         }
     }
     pool::LISTS.lock().carriers.push(&identity.own);
-    if identity.own.is_active.load(Ordering::Relaxed) {
+    if pool::is_active(&identity.own) {
         pool::enter(&identity.own);
     }
 }

@@ -5,7 +5,7 @@
 //! queue once, from a random one on.
 //!
 //! An item is begun on top of the waiting thread only where that thread needs it anyway. That is a
-//! child at a `taskwait`, one of the group at the end of a `taskgroup`, any at a barrier. All others
+//! child at a `taskwait`, one of the group at the end of a `taskgroup`, any at a barrier. Others
 //! begin on a fresh stack. So no thread that could go on lies below one that cannot, and a stack
 //! grows by the nesting of the program, never by stolen work.
 

@@ -254,3 +254,45 @@ fn the_deadlock_of_the_paper_does_not_happen() {
         assert_eq!(printed(&program.ours(&[members], &[])), "200 of 200\n");
     }
 }
+
+#[test]
+fn exceptions_and_rounding_belong_to_the_item() {
+    let Some(program) = compiled("runtime/openmp/tests/c/exceptions.cpp") else {
+        return;
+    };
+    for members in ["1", "2", "3", "8"] {
+        assert_eq!(
+            printed(&program.ours(&[members], &[])),
+            "0 wrong\n",
+            "{members}"
+        );
+    }
+}
+
+#[test]
+fn a_million_items_a_thousand_deep_are_all_there() {
+    let Some(program) = compiled("runtime/openmp/tests/c/deep.c") else {
+        return;
+    };
+    for members in ["1", "2", "4"] {
+        let output = program.ours(&[members], &[("PUNCTUAL_OMP_COUNTS", "1")]);
+        assert_eq!(printed(&output), "1000000\n", "{members}");
+        let said = text(&output.stderr);
+        assert!(
+            members == "1" || said.contains(" 0 items on a waiting stack"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn members_are_threads_to_the_c_library() {
+    let Some(program) = compiled("runtime/openmp/tests/c/threads.c") else {
+        return;
+    };
+    let told = printed(&program.ours(&[], &[]));
+    assert_eq!(
+        told,
+        "8 of 8 alone\n400 of 400 from four threads\n10 of 10 children\n"
+    );
+}
