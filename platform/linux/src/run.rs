@@ -43,7 +43,7 @@ use crate::run::room::check_room;
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
-use crate::time::clock::{Clock, clock_rate};
+use crate::time::clock::{Clock, ClockRate, clock_rate};
 use crate::time::offset::{self, ClockOffset};
 use crate::wait::calls;
 
@@ -106,10 +106,7 @@ where
     drop(results);
     let (mode, watched) = await_ready(&carriers, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
-    let offsets = offset::compare(&hosts, rate.source);
-    let error = offset::error_of(&offsets, rate.frequency);
-    let error = error.unwrap_or(u64::MAX);
-    shared.clock_error.store(error, Ordering::Relaxed);
+    let offsets = compare_clocks(&hosts, rate, &shared);
     start_all(
         &carriers,
         &offsets,
@@ -169,6 +166,16 @@ impl Drop for On {
     fn drop(&mut self) {
         dropped::begin(0);
     }
+}
+
+/// How far the clock of each CPU is ahead of that of the first, and for the threads of the run by
+/// how much they may differ.
+fn compare_clocks(hosts: &[u32], rate: ClockRate, shared: &Shared) -> Vec<Option<ClockOffset>> {
+    let offsets = offset::compare(hosts, rate.source);
+    let error = offset::error_of(&offsets, rate.frequency);
+    let error = error.unwrap_or(u64::MAX);
+    shared.clock_error.store(error, Ordering::Relaxed);
+    offsets
 }
 
 /// Gives every CPU its clock, and the word to start.

@@ -206,6 +206,11 @@ typedef enum punctual_status {
      * divides time into slots, or hands on declared resources in another order.
      */
     PUNCTUAL_NOT_REPLACEABLE = 34,
+    /**
+     * A member of the gang is no more, so none of its rounds ends any more. `punctual_why` names
+     * the member and the reason.
+     */
+    PUNCTUAL_BROKEN = 35,
 } punctual_status;
 
 /**
@@ -424,6 +429,73 @@ typedef enum punctual_place {
      */
     PUNCTUAL_MEMORY = 2,
 } punctual_place;
+
+/**
+ * How values are reduced to one: `with` of `punctual_gang_reduce`.
+ */
+typedef enum punctual_reduction {
+    /**
+     * Their sum, modulo 2^64.
+     */
+    PUNCTUAL_SUM = 0,
+    /**
+     * The least.
+     */
+    PUNCTUAL_LEAST = 1,
+    /**
+     * The greatest.
+     */
+    PUNCTUAL_GREATEST = 2,
+    /**
+     * The bits that all have.
+     */
+    PUNCTUAL_AND = 3,
+    /**
+     * The bits that any has.
+     */
+    PUNCTUAL_OR = 4,
+} punctual_reduction;
+
+/**
+ * How the first arrivals of members are brought together: `correction` of `punctual_gang_admit`.
+ */
+typedef enum punctual_correction {
+    /**
+     * One instant for all: the latest at which any member can begin, and `ns` after it.
+     */
+    PUNCTUAL_AGREED = 0,
+    /**
+     * Each member at the end of its own admission; the i-th of n to be released (n - i) times `ns`
+     * later, as in Nautilus. `punctual_gang_departure_delay` measures that.
+     */
+    PUNCTUAL_BY_ORDER = 1,
+    /**
+     * Each member at the end of its own admission.
+     */
+    PUNCTUAL_UNCORRECTED = 2,
+} punctual_correction;
+
+/**
+ * How the phases of a gang are kept apart: `how` of `punctual_gang_supersteps`.
+ */
+typedef enum punctual_apart {
+    /**
+     * By a barrier behind each.
+     */
+    PUNCTUAL_BARRIERS = 0,
+    /**
+     * By time, if that is proved: each phase is one job.
+     */
+    PUNCTUAL_BY_TIME = 1,
+    /**
+     * The same, with barriers as well once a phase has ended late.
+     */
+    PUNCTUAL_TIME_THEN_BARRIERS = 2,
+    /**
+     * By time without proof: the result is unsafe.
+     */
+    PUNCTUAL_FORCED = 3,
+} punctual_apart;
 
 /**
  * A streaming application. All zero: none.
@@ -758,50 +830,41 @@ typedef struct punctual_flags {
 } punctual_flags;
 
 /**
- * A counting event. All zero: none.
+ * A gang. All zero: none.
  */
-typedef struct punctual_notify {
+typedef struct punctual_gang {
     /**
      * The library's.
      */
     uint64_t id;
-} punctual_notify;
+} punctual_gang;
 
 /**
- * A queue. All zero: none.
+ * How a gang is made. Made by `punctual_gang_of` below, which sets `size`.
  */
-typedef struct punctual_queue {
+typedef struct punctual_gang_options {
     /**
-     * The library's.
+     * `sizeof(punctual_gang_options)`, by which later versions tell earlier ones.
      */
-    uint64_t id;
-} punctual_queue;
-
-/**
- * A CPU of a run, and what its first thread executes there.
- */
-typedef struct punctual_cpu {
+    size_t size;
     /**
-     * The CPU, as the kernel counts them.
+     * How many members it has when it is complete, up to 4096.
      */
-    uint32_t host;
+    uint32_t members;
     /**
-     * One of `punctual_policy_kind`.
+     * 0: one counter that all share, for few members. 1: a tree, whose rounds take log n.
      */
-    uint32_t policy;
+    uint32_t tree;
     /**
-     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     * 0: members spin while they wait, which is for those alone on their CPU. Else they sleep so
+     * long between two looks.
      */
-    uint64_t timeslice_ns;
+    uint64_t sleep_ns;
     /**
-     * What its first thread executes.
+     * A member that is silent for so long is named, and the gang is broken. 0: a second.
      */
-    punctual_body first;
-    /**
-     * With which argument.
-     */
-    void *argument;
-} punctual_cpu;
+    uint64_t limit_ns;
+} punctual_gang_options;
 
 /**
  * The constraint that a thread asks for. Made by `punctual_periodic` and its like below, which set
@@ -855,6 +918,76 @@ typedef struct punctual_constraint {
      */
     uint32_t suspensions;
 } punctual_constraint;
+
+/**
+ * A phase of a gang: `iteration` and `phase` count from 0.
+ */
+typedef void (*punctual_phase)(void *argument, uint64_t iteration, uint64_t phase);
+
+/**
+ * How the phases of a gang were kept apart: the same for all members.
+ */
+typedef struct punctual_kept {
+    /**
+     * Phases of any member that ended when the next might have begun without a barrier; 0: the
+     * gang was kept in step.
+     */
+    uint64_t late_ends;
+    /**
+     * The phase from which on there were barriers; `UINT64_MAX`: there were none.
+     */
+    uint64_t barriers_from;
+    /**
+     * 1: the barriers were left out without proof.
+     */
+    int forced;
+} punctual_kept;
+
+/**
+ * A counting event. All zero: none.
+ */
+typedef struct punctual_notify {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_notify;
+
+/**
+ * A queue. All zero: none.
+ */
+typedef struct punctual_queue {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_queue;
+
+/**
+ * A CPU of a run, and what its first thread executes there.
+ */
+typedef struct punctual_cpu {
+    /**
+     * The CPU, as the kernel counts them.
+     */
+    uint32_t host;
+    /**
+     * One of `punctual_policy_kind`.
+     */
+    uint32_t policy;
+    /**
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     */
+    uint64_t timeslice_ns;
+    /**
+     * What its first thread executes.
+     */
+    punctual_body first;
+    /**
+     * With which argument.
+     */
+    void *argument;
+} punctual_cpu;
 
 /**
  * How a run spreads work over its CPUs: `spread` of `punctual_options`. Made by
@@ -1593,6 +1726,141 @@ enum punctual_status punctual_flags_wait(struct punctual_flags flags,
  * `raised` is null, or to a place for a mask.
  */
 enum punctual_status punctual_flags_raised(struct punctual_flags flags, uint64_t *raised);
+
+/**
+ * Makes a gang under a name that no living gang has, of which up to 256 live at a time.
+ * `PUNCTUAL_BUSY` when one of this name lives, `PUNCTUAL_NO_MEMORY` when as many live as may.
+ * Legal everywhere.
+ *
+ * Pointers:
+ * `gang` is null, or to a place for one; `name` is null or a string; `options` is null or to
+ * options.
+ */
+enum punctual_status punctual_gang_create(struct punctual_gang *gang,
+                                          const char *name,
+                                          const struct punctual_gang_options *options);
+
+/**
+ * Ends a gang: its members are told, and its name is free. Legal everywhere.
+ */
+enum punctual_status punctual_gang_destroy(struct punctual_gang gang);
+
+/**
+ * Makes the calling thread a member; `place`, if not null, gets its place, from 0 in the order of
+ * joining. A thread that ends leaves its gangs, which breaks them for the rest. `PUNCTUAL_FULL`
+ * when every place is taken, `PUNCTUAL_ALREADY_HELD` when it is one already, `PUNCTUAL_BROKEN`. On
+ * threads of a run.
+ *
+ * Pointers:
+ * `place` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_join(struct punctual_gang gang, uint32_t *place);
+
+/**
+ * Leaves a gang, which breaks it for the rest. A constraint of its admission ends: the thread is
+ * background work from the zero-lag instant of its job on, and returns then. On threads of a run.
+ */
+enum punctual_status punctual_gang_leave(struct punctual_gang gang);
+
+/**
+ * Waits until all members have come; `order`, if not null, gets the order of release, from 0.
+ * `PUNCTUAL_BROKEN` with the member that is no more (`punctual_why`), here and below. A scheduling
+ * point. On threads of a run.
+ *
+ * Pointers:
+ * `order` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_barrier(struct punctual_gang gang, uint32_t *order);
+
+/**
+ * `elected` gets the place of the member with the highest bid, the first among equals. A
+ * scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `elected` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_elect(struct punctual_gang gang,
+                                         uint32_t bid,
+                                         uint32_t *elected);
+
+/**
+ * `result` gets the values of all members, reduced by `with`, one of `punctual_reduction`. A
+ * scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_reduce(struct punctual_gang gang,
+                                          uint32_t with,
+                                          uint64_t value,
+                                          uint64_t *result);
+
+/**
+ * `result` gets the value of the member at `root`. A scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_broadcast(struct punctual_gang gang,
+                                             uint32_t root,
+                                             uint64_t value,
+                                             uint64_t *result);
+
+/**
+ * Admits all members under the constraint of the one at place 0, or none, and returns in the first
+ * job of the calling thread, which `punctual_thread_create` has made. `correction` is one of
+ * `punctual_correction`; `arrival_ns`, if not null, gets the arrival of that job. A gang that is
+ * admitted changes its constraint so; each member finishes its job under the former one.
+ *
+ * `PUNCTUAL_REFUSED` for all when one CPU refuses (`punctual_why` has its verdict), and
+ * `PUNCTUAL_BROKEN` when a member is no more: each has the constraint that it had then, or none
+ * where that is broken. On threads of a run.
+ *
+ * Pointers:
+ * `asks` is null or to a constraint; `arrival_ns` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_admit(struct punctual_gang gang,
+                                         const struct punctual_constraint *asks,
+                                         uint32_t correction,
+                                         uint64_t ns,
+                                         uint64_t *arrival_ns);
+
+/**
+ * Ends the constraint of the gang's admission for the calling thread alone: it is background work
+ * from the zero-lag instant of its job on, and returns then. The others are not moved by it. On
+ * threads of a run.
+ */
+enum punctual_status punctual_gang_give_back(struct punctual_gang gang);
+
+/**
+ * `delay_ns` gets the mean delay from one departure from a barrier to the next, over `rounds` of
+ * them: for `PUNCTUAL_BY_ORDER`. All members call it. A scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `delay_ns` is null, or to a place for a number.
+ */
+enum punctual_status punctual_gang_departure_delay(struct punctual_gang gang,
+                                                   uint32_t rounds,
+                                                   uint64_t *delay_ns);
+
+/**
+ * Goes through `iterations` times `phases` phases: calls `work` with `argument` for each, kept
+ * apart as `how` says, one of `punctual_apart`. All members call it with the same numbers; by time
+ * behind `punctual_gang_admit`, in its first job. `kept`, if not null, gets what came of it.
+ * `PUNCTUAL_REFUSED` when time alone need not keep them apart (`punctual_why` says what is
+ * missing). A scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `work` is null, or may be called with `argument` on this thread; `kept` is null, or to a place
+ * for one.
+ */
+enum punctual_status punctual_gang_supersteps(struct punctual_gang gang,
+                                              uint32_t how,
+                                              uint64_t iterations,
+                                              uint64_t phases,
+                                              punctual_phase work,
+                                              void *argument,
+                                              struct punctual_kept *kept);
 
 /**
  * Makes a mutex whose holder is as urgent as the most urgent thread that waits for it (priority
@@ -2368,6 +2636,18 @@ enum punctual_status punctual_burn(uint64_t work_ns);
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A gang of so many members, of one counter, spinning, with a limit of a second. */
+static inline punctual_gang_options punctual_gang_of(uint32_t members)
+{
+    punctual_gang_options options;
+    options.size = sizeof options;
+    options.members = members;
+    options.tree = 0;
+    options.sleep_ns = 0;
+    options.limit_ns = 0;
+    return options;
+}
 
 /* A constraint of which nothing is said yet. */
 static inline punctual_constraint punctual_asks(uint32_t kind, uint64_t period_ns, uint64_t work_ns,

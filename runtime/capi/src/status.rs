@@ -90,6 +90,9 @@ pub enum punctual_status {
     /// The policy of this scheduler cannot be replaced by that one: it decides on its own supply,
     /// divides time into slots, or hands on declared resources in another order.
     PUNCTUAL_NOT_REPLACEABLE = 34,
+    /// A member of the gang is no more, so none of its rounds ends any more. `punctual_why` names
+    /// the member and the reason.
+    PUNCTUAL_BROKEN = 35,
 }
 
 use punctual_status as Status;
@@ -98,7 +101,7 @@ use punctual_status as Status;
 pub(crate) type Answer = Result<(), Status>;
 
 impl Status {
-    const ALL: [(Status, &'static CStr); 35] = {
+    const ALL: [(Status, &'static CStr); 36] = {
         use punctual_status::*;
         [
             (PUNCTUAL_OK, c"it has happened"),
@@ -171,6 +174,10 @@ impl Status {
             (
                 PUNCTUAL_NOT_REPLACEABLE,
                 c"the policy cannot be replaced by that one",
+            ),
+            (
+                PUNCTUAL_BROKEN,
+                c"the gang is broken: a member of it is no more",
             ),
         ]
     };
@@ -292,7 +299,7 @@ mod tests {
             let found = unsafe { CStr::from_ptr(punctual_strerror(place)) };
             assert_eq!(found, text);
         }
-        for unknown in [-1, 35, i32::MAX, i32::MIN] {
+        for unknown in [-1, 36, i32::MAX, i32::MIN] {
             // SAFETY: a literal.
             let found = unsafe { CStr::from_ptr(punctual_strerror(unknown)) };
             assert_eq!(found, c"no code of Punctual's");

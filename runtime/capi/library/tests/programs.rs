@@ -343,6 +343,24 @@ fn two_cpus_in_c_hear_each_other() {
 }
 
 #[test]
+fn a_gang_in_c_computes_what_a_sequential_program_does_and_says_whether_it_was_in_step() {
+    if let Some(said) = says("examples/c/gang.c") {
+        let barriers = "by barriers: kept in step, values as computed one by one\n";
+        let one = said == "skipped: one CPU only\n";
+        // A machine of others may take a phase's time: then the program says so.
+        assert!(one || said.starts_with(barriers), "{said}");
+        assert!(one || said.contains("by time: "), "{said}");
+    }
+}
+
+#[test]
+fn operations_of_a_gang_in_c_end_with_a_value_or_a_name() {
+    if let Some(said) = says("runtime/capi/library/tests/c/gangs.c") {
+        assert_eq!(said, "all agree, and who is missing is named\n");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_a_program_in_c_in_the_middle_of_its_run() {
     if let Some((status, said)) = interrupt(&[]) {
         assert_eq!((status.signal(), said.as_str()), (Some(2), ""));
