@@ -6,6 +6,7 @@
 //! CPU ([`crate::blocking`]) and returns what it would elsewhere. Everybody else's is made
 //! directly, as the library would, except that it is no cancellation point.
 
+mod again;
 mod files;
 mod fortified;
 mod sockets;

@@ -29,6 +29,7 @@ mod interpose;
 mod made;
 mod nowait;
 mod ring;
+mod signals;
 pub mod sys;
 mod through;
 mod transfer;

@@ -6,7 +6,6 @@
 //! starts it while the light thread waits: the CPU goes on with others.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
@@ -16,25 +15,12 @@ use crate::inside::{is_inside, undisturbed};
 use crate::sys::origin::{Asked, Origin};
 use crate::sys::{
     self, ENOMEM, KernelThread, Pid, SpawnActions, SpawnAttributes, Stream, ThreadAttributes,
+    behind,
 };
 
 type First = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type CreateThread =
     unsafe extern "C" fn(*mut KernelThread, *const ThreadAttributes, First, *mut c_void) -> c_int;
-
-/// A function of the C library behind the entry of the same name here; found at its first call.
-macro_rules! behind {
-    ($name:literal, $kind:ty) => {{
-        static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-        let mut next = NEXT.load(Ordering::Relaxed);
-        if next.is_null() {
-            next = sys::next_symbol($name);
-            NEXT.store(next, Ordering::Relaxed);
-        }
-        // SAFETY: the symbol behind ours, if there is one, is the library's function of this type.
-        (!next.is_null()).then(|| unsafe { core::mem::transmute::<*mut c_void, $kind>(next) })
-    }};
-}
 
 /// Bytes of the stack of a kernel thread that makes one call.
 const HELPER_STACK: usize = 256 * 1024;

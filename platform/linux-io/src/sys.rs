@@ -9,6 +9,7 @@ use punctual_switch::system_call;
 
 pub(crate) mod calls;
 pub(crate) mod origin;
+pub(crate) mod signals;
 
 /// A signed argument as the register that the kernel reads.
 pub fn word(value: impl Into<i64>) -> u64 {
@@ -113,6 +114,25 @@ pub fn next_symbol(name: &core::ffi::CStr) -> *mut c_void {
     // SAFETY: the name is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
+
+/// A function of the C library behind the entry of the same name here; found at its first call.
+macro_rules! behind {
+    ($name:literal, $kind:ty) => {{
+        static NEXT: ::core::sync::atomic::AtomicPtr<::core::ffi::c_void> =
+            ::core::sync::atomic::AtomicPtr::new(core::ptr::null_mut());
+        let mut next = NEXT.load(::core::sync::atomic::Ordering::Relaxed);
+        if next.is_null() {
+            next = $crate::sys::next_symbol($name);
+            NEXT.store(next, ::core::sync::atomic::Ordering::Relaxed);
+        }
+        match next.is_null() {
+            true => None,
+            // SAFETY: the symbol behind ours is the library's function of this type.
+            false => Some(unsafe { core::mem::transmute::<*mut ::core::ffi::c_void, $kind>(next) }),
+        }
+    }};
+}
+pub(crate) use behind;
 
 /// A symbol of any loaded object.
 pub fn symbol(name: &core::ffi::CStr) -> *mut c_void {

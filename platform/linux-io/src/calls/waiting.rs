@@ -10,6 +10,7 @@ use core::ffi::{c_int, c_long, c_uint};
 
 use crate::blocking::{nap, sleep_until, wait_for_any};
 use crate::caller::current;
+use crate::calls::again::is_to_be_made_again;
 use crate::sys::calls::{
     ABSOLUTE, BOOTTIME, MONOTONIC, POLLIN, POLLOUT, POLLPRI, PollEntry, REALTIME, TAI, clock_ns,
     direct, epoll_event, fd_set, is_member, no_members, number, place, raw, sigset_t, timespec,
@@ -251,14 +252,9 @@ unsafe extern "C" fn select(
     let began = now_ns();
     let sets = [reading, writing, failing];
     // SAFETY: the caller keeps the contract of select(2).
-    let result = unsafe { select_for(count, sets, patience) }.unwrap_or_else(|| {
-        let time = patience.map(time_of);
-        let time = time.as_ref().map_or(0, |time| place(&raw const *time));
-        let [reading, writing, failing] = sets.map(|set| place(set));
-        let arguments = [number_of(count), reading, writing, failing, time, 0];
+    let result = unsafe { select_for(count, sets, patience) }
         // SAFETY: as above.
-        unsafe { direct(number::SELECT, arguments) }
-    });
+        .unwrap_or_else(|| unsafe { select_directly(count, sets, patience, 0) });
     if let (Some(time), Some(ns)) = (&mut timeout, patience) {
         let left = time_of(ns.saturating_sub(now_ns() - began));
         // What the kernel tells, too: how much of the time is left.
@@ -286,18 +282,37 @@ unsafe extern "C" fn pselect(
     }
     let patience = patience.flatten();
     let sets = [reading, writing, failing];
+    let mask = [place(mask), MASK_BYTES];
     // SAFETY: the caller keeps the contract of pselect(2).
     let result = unsafe { select_for(count, sets, patience) }.unwrap_or_else(|| {
-        let time = patience.map(time_of);
-        let time = time.as_ref().map_or(0, |time| place(&raw const *time));
-        let mask = [place(mask), MASK_BYTES];
-        let [reading, writing, failing] = sets.map(|set| place(set));
-        let mask = place(mask.as_ptr());
-        let arguments = [number_of(count), reading, writing, failing, time, mask];
-        // SAFETY: as above; the time and the mask outlive the call.
-        unsafe { direct(number::SELECT, arguments) }
+        // SAFETY: as above; the mask outlives the call.
+        unsafe { select_directly(count, sets, patience, place(mask.as_ptr())) }
     });
     as_code(result)
+}
+
+/// Makes the call as the kernel has it, for all of its time.
+///
+/// # Safety
+/// The caller keeps the contract of pselect(2), for all but the time.
+unsafe fn select_directly(
+    count: c_int,
+    sets: [*mut fd_set; 3],
+    patience: Option<u64>,
+    mask: u64,
+) -> c_long {
+    let began = now_ns();
+    loop {
+        let time = patience.map(|ns| time_of(ns.saturating_sub(now_ns() - began)));
+        let time = time.as_ref().map_or(0, |time| place(&raw const *time));
+        let [reading, writing, failing] = sets.map(|set| place(set));
+        let arguments = [number_of(count), reading, writing, failing, time, mask];
+        // SAFETY: as the caller vouches; the time outlives the call.
+        let result = unsafe { direct(number::SELECT, arguments) };
+        if !is_to_be_made_again(result == -1) {
+            return result;
+        }
+    }
 }
 
 fn time_of(ns: u64) -> timespec {
@@ -375,6 +390,17 @@ fn left_of_sleep(clock: c_int, is_absolute: bool, ns: u64) -> Option<u64> {
         MONOTONIC | REALTIME | BOOTTIME | TAI if !is_absolute => Some(ns),
         MONOTONIC | REALTIME | BOOTTIME | TAI => Some(ns.saturating_sub(clock_ns(clock))),
         _ => None,
+    }
+}
+
+/// `thrd_sleep(3)`.
+#[cfg_attr(not(miri), unsafe(no_mangle))]
+unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
+    // SAFETY: the caller keeps the contract of thrd_sleep(3), which is that of this call.
+    match unsafe { clock_nanosleep(REALTIME, 0, time, left) } {
+        0 => 0,
+        sys::EINTR => -1,
+        _ => -2,
     }
 }
 

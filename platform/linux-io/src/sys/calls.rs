@@ -5,8 +5,8 @@ use core::ffi::{c_int, c_long, c_void};
 use super::{call, forward, word};
 
 pub(crate) use libc::{
-    epoll_event, fd_set, iovec, msghdr, pollfd as PollEntry, sigset_t, sockaddr, socklen_t,
-    timespec, timeval,
+    epoll_event, fd_set, iovec, msghdr, pollfd as PollEntry, sem_t, sembuf, siginfo_t, sigset_t,
+    sockaddr, socklen_t, timespec, timeval,
 };
 
 /// Numbers of calls.

@@ -64,6 +64,11 @@ impl Origin {
         }
     }
 
+    /// Whether the program's own threads block a signal (1 to 64).
+    pub(crate) fn blocks(&self, signal: c_int) -> bool {
+        self.mask >> (signal - 1) & 1 != 0
+    }
+
     /// Lets the calling thread be on every CPU of the program: a process that it makes now is
     /// placed on any of them. The kernel leaves the caller where it is.
     pub fn widen(&self) {

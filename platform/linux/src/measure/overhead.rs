@@ -8,7 +8,7 @@
 
 mod terms;
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -24,11 +24,12 @@ use punctual_model::{
 };
 
 use crate::entry::give_back::SLICE_NS;
-use crate::record::body::Body;
+use crate::record::body::{Body, JobInfo};
 use crate::record::early::early_ns;
 use crate::record::input::{CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
 use crate::record::limits::LOOK_NS;
 use crate::record::outcome::Mode;
+use crate::run::life::end_run;
 use crate::run::run;
 use crate::sys::{self, HostClass};
 use crate::time::clock::{Clock, clock_rate};
@@ -36,6 +37,9 @@ use crate::wait::job;
 
 /// Each of the short runs lasts this long.
 const RUN_NS: u64 = 40_000_000;
+/// The last body that returns ends its run, so that no thread is in the middle of a job then: it
+/// would stay with its stack for good. On a busy machine that takes so long at most.
+const MOST_NS: u64 = 25 * RUN_NS;
 /// A turn of the spinning threads.
 const TURN_NS: u64 = 150_000;
 /// Switches per sample, which hides the steps of the clock.
@@ -234,16 +238,19 @@ pub(crate) struct Flown {
     missing_ns: u64,
 }
 
-/// A run of [`RUN_NS`] on one CPU or several.
+/// A run of about [`RUN_NS`] on one CPU or several.
 pub(crate) fn short_run<S: Sink + Send + 'static>(
     cpus: Vec<(Short, S)>,
     options: &RunOptions,
 ) -> Result<Flown, RunError> {
     let inputs = cpus.into_iter().map(|(short, sink)| short.input(sink));
     let options = RunOptions {
-        duration_ns: Some(RUN_NS),
+        duration_ns: Some(MOST_NS),
         grace_ns: 0,
         give_back: GiveBack::Nothing,
+        // Nobody is created here.
+        pool: 0,
+        spawned: 0,
         stop: Arc::new(AtomicBool::new(false)),
         ..options.clone()
     };
@@ -256,11 +263,21 @@ pub(crate) fn short_run<S: Sink + Send + 'static>(
 }
 
 impl Short {
-    /// Endless bodies that are alone, or take turns of this length.
+    /// Bodies that compute for [`RUN_NS`], alone or in turns of this length.
     fn of(host: u32, bodies: Vec<Body>, turn_ns: u64) -> Short {
+        let left = Arc::new(AtomicUsize::new(bodies.len()));
+        let ends = |mut body: Body| -> Body {
+            let left = Arc::clone(&left);
+            Box::new(move |job: &JobInfo| {
+                body(job);
+                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    end_run();
+                }
+            })
+        };
         Short {
             host,
-            bodies,
+            bodies: bodies.into_iter().map(ends).collect(),
             ranked: false,
             turn_ns,
             arrivals: 0,
@@ -367,7 +384,8 @@ fn measure_switch(host: u32, options: &RunOptions) -> Result<(Measured, Mode), R
     let (samples, clock) = (Samples::new(), clock());
     let timed = samples.clone();
     let first: Body = Box::new(move |_| {
-        loop {
+        let end = body_ticks();
+        while job::now_ticks() < end {
             let start = clock.now();
             for _ in 0..BATCH / 2 {
                 job::yield_now();
@@ -376,13 +394,22 @@ fn measure_switch(host: u32, options: &RunOptions) -> Result<(Measured, Mode), R
         }
     });
     let second: Body = Box::new(|_| {
-        loop {
-            job::yield_now();
+        let end = body_ticks();
+        while job::now_ticks() < end {
+            // As rarely as the other one looks.
+            for _ in 0..BATCH / 2 {
+                job::yield_now();
+            }
         }
     });
     let short = Short::of(host, vec![first, second], RUN_NS);
     let flown = short_run(vec![(short, NoSink)], options)?;
     Ok((Measured::new(samples, flown.missing_ns), flown.mode))
+}
+
+/// The instant of a run at which its bodies return, in ticks.
+fn body_ticks() -> u64 {
+    clock().ticks(RUN_NS)
 }
 
 /// A gap between two readings of the clock that holds an entry of the scheduler is the price of it.
@@ -391,7 +418,8 @@ fn measure_timer(host: u32, options: &RunOptions) -> Result<Measured, RunError> 
     let timed = samples.clone();
     let body: Body = Box::new(move |_| {
         let (mut entries, mut last) = (job::entries(), clock.now());
-        loop {
+        let end = last.saturating_add(Span::from_ticks(clock.ticks(RUN_NS)));
+        while last < end {
             // The counter first: an entry between the two is then in the time but not in the count,
             // and is seen in the next round.
             let entered = job::entries();
@@ -467,10 +495,11 @@ fn measure_preemption(host: u32, options: &RunOptions) -> Result<Preemptions, Ru
     let body = || -> Body {
         let (came, first, dispatch) = (Arc::clone(&came), first.clone(), dispatch.clone());
         Box::new(move |_| {
-            let mut entries = job::entries();
-            loop {
+            let (mut entries, mut now) = (job::entries(), 0);
+            let end = body_ticks();
+            while now < end {
                 let entered = job::entries();
-                let now = job::now_ticks();
+                now = job::now_ticks();
                 // An entry that was due less than a turn ago brought this thread here.
                 if entered != entries && job::entries() == entered {
                     first.push(now.saturating_sub(came.0.load(Ordering::Relaxed)));

@@ -3,6 +3,7 @@
 use crate::entry::signal;
 use crate::record::input::RunError;
 use crate::record::outcome::Loss;
+use crate::run::fault;
 use crate::sys::action::KernelAction;
 use crate::sys::{self, FAULTS};
 
@@ -74,8 +75,9 @@ pub(crate) fn claim_signal() -> Result<ClaimedSignal, RunError> {
         }
         sys::set_action(number, Some(&KernelAction::preemption(signal::body)))
             .map_err(|e| error("install the preemption signal", e))?;
-        let fault = KernelAction::fault(crate::run::fault::handle);
+        let fault = KernelAction::fault(fault::handle);
         let faults = FAULTS.map(|fatal| sys::set_action(fatal, Some(&fault)).ok());
+        fault::keep_before(&faults);
         return Ok(ClaimedSignal {
             number,
             before,
@@ -105,9 +107,12 @@ impl Drop for ClaimedSignal {
         }
         // Restoring what was in force cannot fail.
         let _ = sys::set_action(self.number, Some(&self.before));
+        let ours = KernelAction::fault(fault::handle);
         for (fatal, before) in FAULTS.iter().zip(&self.faults) {
-            if let Some(before) = before {
-                let _ = sys::set_action(*fatal, Some(before));
+            // The program may have claimed it meanwhile.
+            let is_ours = sys::set_action(*fatal, None).is_ok_and(|now| now.is_as(&ours));
+            if let Some(before) = before.filter(|_| is_ours) {
+                let _ = sys::set_action(*fatal, Some(&before));
             }
         }
     }

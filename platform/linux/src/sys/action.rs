@@ -52,6 +52,45 @@ impl KernelAction {
         }
     }
 
+    /// Calls the function that this action names, as the kernel called for the signal; `false`: it
+    /// names none.
+    ///
+    /// # Safety
+    /// All three are those of a `SA_SIGINFO` handler that has not returned.
+    pub(crate) unsafe fn call(&self, signal: i32, information: *mut u8, context: *mut u8) -> bool {
+        type WithAll = unsafe extern "C" fn(i32, *mut u8, *mut u8);
+        // 0 and 1 are no functions.
+        if self.handler <= 1 {
+            return false;
+        }
+        let handler =
+            core::ptr::with_exposed_provenance::<()>(usize::try_from(self.handler).unwrap_or(0));
+        // SAFETY: the program has given this function to the kernel for this signal. One that takes
+        // the signal alone is called alike: the further arguments are in registers that it ignores.
+        let handler = unsafe { core::mem::transmute::<*const (), WithAll>(handler) };
+        // SAFETY: as the caller vouches.
+        unsafe { handler(signal, information, context) };
+        true
+    }
+
+    /// The function that it names, or 0 or 1.
+    pub(crate) fn handler(&self) -> u64 {
+        self.handler
+    }
+
+    /// What a program has given to the kernel, as far as [`KernelAction::call`] needs it.
+    pub(crate) fn of_program(handler: u64) -> KernelAction {
+        KernelAction {
+            handler,
+            ..KernelAction::DEFAULT
+        }
+    }
+
+    /// Whether both name the same function.
+    pub(crate) fn is_as(&self, other: &KernelAction) -> bool {
+        self.handler == other.handler
+    }
+
     /// Nobody has claimed the signal.
     pub(crate) fn is_default(&self) -> bool {
         self.handler == 0

@@ -246,6 +246,28 @@ fn what_is_too_much_is_refused_before_it_is_made_and_stacks_are_reserved() {
 }
 
 #[test]
+fn signals_come_to_the_thread_that_sends_them_and_faults_to_the_program_s_handler() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/signals.c", &FORTIFIED) {
+        let expected = "signals come to the thread that sends them, and faults to their handler\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn run_after_run_nothing_is_left_in_the_process() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/again.c", &FORTIFIED) {
+        assert_eq!(said, "run after run, nothing is left\n");
+    }
+}
+
+#[test]
+fn calls_that_wait_in_the_kernel_do_not_end_because_of_the_timer() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/waits.c", &FORTIFIED) {
+        assert_eq!(said, "no call ends because of the timer\n");
+    }
+}
+
+#[test]
 fn a_component_in_c_lives_on_the_supply_of_its_scheduler() {
     if let Some(said) = says("examples/c/tree.c") {
         assert!(

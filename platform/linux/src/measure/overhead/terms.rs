@@ -13,7 +13,7 @@ use punctual_kern::NoSink;
 use punctual_model::Span;
 
 use super::{
-    Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, clock, measure_preemption,
+    Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, body_ticks, clock, measure_preemption,
     measure_switch, measure_timer, measure_wake, persist, proposed, short_run,
 };
 use crate::entry::request::open_gate;
@@ -187,7 +187,8 @@ pub(super) fn measure_anew(host: u32, options: &RunOptions) -> Result<Measured, 
         let clock = clock();
         let ticks = |ns| Span::from_ticks(clock_rate().frequency.ticks_up(ns));
         let [half, around] = [FIRST_NS / 2, BEHIND_NS / 2].map(ticks);
-        loop {
+        let end = body_ticks();
+        while job::now_ticks() < end {
             let entered = job::entries();
             set(FIRST_NS);
             let middle = clock.now().saturating_add(half);
@@ -238,7 +239,8 @@ fn measure_release(host: u32, options: &RunOptions) -> Result<Measured, RunError
 /// A thread that only computes.
 fn busy() -> Body {
     Box::new(|_| {
-        loop {
+        let end = body_ticks();
+        while job::now_ticks() < end {
             core::hint::spin_loop();
         }
     })
@@ -262,9 +264,9 @@ fn measure_kick(host: u32, other: u32, options: &RunOptions) -> Result<Measured,
     });
     let turn = clock_rate().frequency.ticks_up(TURN_NS);
     let notifies: Body = Box::new(move |_| {
-        let mut next = 0;
-        loop {
-            let now = job::now_ticks();
+        let (mut next, mut now, end) = (0, 0, body_ticks());
+        while now < end {
+            now = job::now_ticks();
             if now >= next
                 && let Some(notify) = notify.get()
             {

@@ -40,7 +40,7 @@ use crate::record::per_cpu::{PerCpu, Reason, Shared};
 use crate::record::post::Post;
 use crate::record::text::LibraryText;
 use crate::record::thread_group::ThreadGroup;
-use crate::run::life::main;
+use crate::run::life::{end_run, main};
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
 use crate::sys::program::Standing;
@@ -552,9 +552,7 @@ fn serve(signals: u64) -> Vec<u64> {
         };
         let all: Vec<u64> = (0..signals).map(served).collect();
         *kept.lock().expect("one thread") = all;
-        loop {
-            job::yield_now();
-        }
+        end_run();
     });
     let options = RunOptions::default();
     let cpu = sys::allowed_cpus().expect("known").pop().expect("one");
