@@ -98,6 +98,9 @@ pub(crate) fn asked(
     duration: Option<Span<Ns>>,
     seed: Option<u64>,
 ) -> Result<(Span<Ns>, u64), Error> {
+    if let Some(group) = system.groups.first() {
+        return Err(Error::Group(group.name.clone()));
+    }
     let duration = duration.or(system.run.duration);
     let seed = seed.or(system.run.seed).unwrap_or(0);
     Ok((duration.ok_or(Error::NoDuration)?, seed))

@@ -37,6 +37,8 @@ pub enum Error {
     Application(GraphError),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
+    /// A planned group, which is admitted and certified, and which nothing executes yet.
+    Group(String),
     /// A CPU without a host can only be simulated (mend the file).
     NoHost(String),
     /// A shared object or its function could not be had (mend the file, or build it).
@@ -108,6 +110,10 @@ impl fmt::Display for Error {
                     "how long? Say `for = \"10s\"` in [run], or give a duration"
                 )
             }
+            Error::Group(name) => write!(
+                f,
+                "group `{name}`: planned groups are admitted and certified, but not executed yet"
+            ),
             Error::NoHost(name) => write!(
                 f,
                 "CPU `{name}` has no host CPU: add `host = 0` to [cpu.{name}], or simulate"

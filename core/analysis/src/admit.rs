@@ -24,7 +24,8 @@ use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{BetweenSlots, CpuVerdict, Exactness, TaskVerdict, Verdict};
 use crate::{
-    background, chain, explain, fix, fixed_priority, gang, graph, quick, refuse, schedulers, slack,
+    background, chain, explain, fix, fixed_priority, gang, graph, plan, quick, refuse, schedulers,
+    slack,
 };
 
 /// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
@@ -78,6 +79,11 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     verdict.admitted &= refusals.is_empty();
     verdict.graphs = graphs;
     verdict.refusals.extend(refusals);
+    let (plan, refusals) = plan::verdicts(system, verdict.admitted)?;
+    verdict.admitted &= refusals.is_empty();
+    plan::add_utilization(system, plan.as_ref(), &mut verdict.cpus);
+    verdict.plan = plan;
+    verdict.refusals.extend(refusals);
     Ok(verdict)
 }
 
@@ -109,10 +115,6 @@ fn between_slots(system: &System, cpu: CpuId) -> Option<BetweenSlots> {
 /// The same verdict without slack and fixes.
 pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
     check(system)?;
-    if let Some(group) = system.groups.first() {
-        let what = format!("group `{}`: planned groups", group.name);
-        return Err(AnalysisError::Unsupported { what });
-    }
     let edges = precedence::edges(system);
     let solution = solve::solve(system, &edges, &Options::all(&bounds::query()))?;
     let mut verdict = Verdict {
@@ -124,6 +126,7 @@ pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
         jitters: chain::jitters(system, &solution),
         graphs: Vec::new(),
         gangs: Vec::new(),
+        plan: None,
         refusals: Vec::new(),
     };
     for solved in &solution.nodes {
@@ -165,7 +168,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
             return Ok(false);
         }
     }
-    graph::are_admitted(system)
+    Ok(graph::are_admitted(system)? && plan::are_admitted(system)?)
 }
 
 /// References that the analysis follows without asking again.

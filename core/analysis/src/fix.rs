@@ -103,6 +103,13 @@ fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
             | Requirement::Chain { within, .. }
             | Requirement::Jitter { within, .. } => Field::Span(within),
         },
+        FixTarget::GroupDeadline(id) => {
+            Field::Span(&mut system.groups.get_mut(id.index())?.relative_deadline)
+        }
+        FixTarget::SegmentWcet(id, position) => {
+            let segments = &mut system.groups.get_mut(id.index())?.segments;
+            Field::Work(&mut segments.get_mut(position)?.wcet)
+        }
         FixTarget::TaskSlotLength(task, position) => {
             let slots = &mut system.tasks.get_mut(task.index())?.slots;
             Field::Span(&mut slots.get_mut(position)?.length)
@@ -157,7 +164,7 @@ fn gang_of(system: &System, task: TaskId) -> Option<(&Gang, usize)> {
     })
 }
 
-fn parameter(system: &System, target: FixTarget) -> String {
+pub(crate) fn parameter(system: &System, target: FixTarget) -> String {
     let key = |task: TaskId, key: &str| match gang_of(system, task) {
         Some((gang, superstep)) if key != "period" => {
             format!("gang.{}.{key}", gang.name_of(superstep))
@@ -180,6 +187,13 @@ fn parameter(system: &System, target: FixTarget) -> String {
         | FixTarget::ServerPeriod(_)
         | FixTarget::SlotLength(..)
         | FixTarget::TaskSlotLength(..) => supply::parameter(system, target),
+        FixTarget::GroupDeadline(id) => {
+            format!("group.{}.deadline", system.groups[id.index()].name)
+        }
+        FixTarget::SegmentWcet(id, position) => {
+            let name = &system.groups[id.index()].name;
+            format!("group.{name}.segments[{position}].wcet")
+        }
         FixTarget::Within(index) => {
             let kind = system.requirements.get(index).map_or("", Requirement::name);
             let same = |r: &&Requirement| r.name() == kind;
@@ -320,7 +334,8 @@ impl Search<'_> {
             Subject::Cpu(_)
             | Subject::Scheduler(_)
             | Subject::Requirement(_)
-            | Subject::Graph(_) => None,
+            | Subject::Graph(_)
+            | Subject::Group(_) => None,
         };
         let candidates = self.candidates(own);
         let budgets = candidates.iter().map(|&task| FixTarget::Budget(task));
@@ -363,7 +378,7 @@ fn place(system: &System, components: &[Component], subject: Subject) -> Option<
         Subject::Task(task) => of_task(task)?,
         Subject::Cpu(cpu) => cpu,
         Subject::Scheduler(id) => system.schedulers.get(id.index())?.cpu,
-        Subject::Graph(_) => return None,
+        Subject::Graph(_) | Subject::Group(_) => return None,
         Subject::Requirement(index) => {
             let task = system
                 .requirements

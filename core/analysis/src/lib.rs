@@ -21,7 +21,8 @@
 //! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
 //! (a cross-check: every job, simulated), `transition` (changes of a running system).
 //!
-//! Streaming applications: `graph`, by `punctual-dataflow`.
+//! Streaming applications: `graph`, by `punctual-dataflow`. Planned groups: `plan`, by
+//! `punctual-planner`.
 //!
 //! Everything is integer arithmetic in nanoseconds. An overflow, or a search that does not end
 //! within its steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts
@@ -51,12 +52,14 @@ mod fix;
 mod fixed_point;
 mod fixed_priority;
 mod gang;
+mod grade;
 mod graph;
 mod handover;
 mod hyperperiod;
 mod lookup;
 mod node;
 mod overhead;
+mod plan;
 mod precedence;
 mod quick;
 mod refuse;
@@ -82,6 +85,7 @@ pub use error::AnalysisError;
 pub use gang::without_needless_barriers;
 pub use graph::graph_schedule;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
+pub use plan::answer::{GroupVerdict, Plan, PlanVerdict, PlannedSegment, SegmentSlack};
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;

@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use punctual_dataflow::Fraction;
-use punctual_model::{Barrier, CpuId, GraphId, Ns, SchedulerId, Span, TaskId, Work};
+use punctual_model::{Barrier, CpuId, GraphId, GroupId, Ns, SchedulerId, Span, TaskId, Work};
+
+pub use crate::grade::{Exactness, Slack, Test};
+use crate::plan::answer::PlanVerdict;
 
 /// The answer of the analysis about a whole system.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +30,8 @@ pub struct Verdict {
     pub graphs: Vec<GraphVerdict>,
     /// Every gang, in the order of the file.
     pub gangs: Vec<GangVerdict>,
+    /// The planned groups; `None` without any.
+    pub plan: Option<PlanVerdict>,
     /// Why it is refused; empty when admitted.
     pub refusals: Vec<Refusal>,
 }
@@ -129,43 +134,6 @@ pub struct TaskVerdict {
     pub slack: Option<Slack>,
 }
 
-/// Whether a test says "no" only when a deadline can be missed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exactness {
-    /// Necessary and sufficient for the stated model: a refused task can miss.
-    Exact,
-    /// Sufficient: an admitted task is on time; a refused one may be, too.
-    Sufficient,
-    /// Seen in a simulation of everything that can happen. (No test of this crate says so.)
-    Simulated,
-}
-
-impl Exactness {
-    /// The word in the JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Exactness::Exact => "exact",
-            Exactness::Sufficient => "sufficient",
-            Exactness::Simulated => "simulated",
-        }
-    }
-}
-
-/// A schedulability test.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Test {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it was published.
-    pub source: &'static str,
-}
-
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.source)
-    }
-}
-
 /// One summand of a bound: `count` times `each`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
@@ -175,31 +143,6 @@ pub struct Term {
     pub count: u64,
     /// The work of each.
     pub each: Work<Ns>,
-}
-
-/// How far a wcet may grow, in tenths of a percent, rounded down. Prints as `50.0 %`.
-///
-/// Growth by k tenths is a wcet of ⌈wcet·(1000 + k)/1000⌉ nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Slack(pub(crate) u64);
-
-impl Slack {
-    /// Tenths of a percent.
-    pub const fn tenths_of_a_percent(self) -> u64 {
-        self.0
-    }
-
-    /// A wcet that has grown by this much.
-    pub fn grown(self, wcet: Work<Ns>) -> Option<Work<Ns>> {
-        let grown = u128::from(wcet.as_ns()) * (1000 + u128::from(self.0));
-        u64::try_from(grown.div_ceil(1000)).ok().map(Work::from_ns)
-    }
-}
-
-impl fmt::Display for Slack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{} %", self.0 / 10, self.0 % 10)
-    }
 }
 
 /// The answer of the analysis about one CPU.
@@ -337,6 +280,8 @@ pub enum Subject {
     Requirement(usize),
     /// A graph.
     Graph(GraphId),
+    /// A planned group.
+    Group(GroupId),
 }
 
 /// A concrete counter-example. Simulating the situation that [`Refusal::situation`] names shows it.
@@ -455,7 +400,7 @@ pub struct JitterVerdict {
 }
 
 /// One parameter and its new value. Applied, the whole system is admitted; one nanosecond short of
-/// it, it is refused.
+/// it, it is refused. Of a planned group the latter is not said: its search is not sustainable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fix {
     /// Which parameter.
@@ -487,6 +432,10 @@ pub enum FixTarget {
     SlotLength(SchedulerId, usize),
     /// The length of a slot of a task that stands directly in a frame, by its place in the list.
     TaskSlotLength(TaskId, usize),
+    /// The relative deadline of a group.
+    GroupDeadline(GroupId),
+    /// The wcet of a segment of a group, by its place in it.
+    SegmentWcet(GroupId, usize),
 }
 
 impl fmt::Display for Fix {

@@ -18,6 +18,7 @@
 //! [`Protocol::Planned`]: crate::Protocol::Planned
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::arrival::Arrivals;
@@ -370,6 +371,34 @@ impl Group {
         });
         let after = own.map_or(&[][..], |own| &own.after);
         before.into_iter().chain(after.iter().copied())
+    }
+
+    /// Its segments in an order that their precedence allows, without those of a circle.
+    /// O(segments² + orders).
+    pub fn in_order(&self) -> Vec<usize> {
+        let count = self.segments.len();
+        let mut waits = vec![0_usize; count];
+        let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (at, waits) in waits.iter_mut().enumerate() {
+            for before in self.predecessors(at) {
+                if let Some(next) = next.get_mut(before) {
+                    next.push(at);
+                    *waits += 1;
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..count).filter(|at| waits[*at] == 0).collect();
+        let mut done = 0;
+        while let Some(&at) = order.get(done) {
+            done += 1;
+            for &after in &next[at] {
+                waits[after] -= 1;
+                if waits[after] == 0 {
+                    order.push(after);
+                }
+            }
+        }
+        order
     }
 
     /// Whether it is planned before the run.

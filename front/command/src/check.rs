@@ -6,7 +6,7 @@ use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
 use crate::changes::Judged;
-use crate::{certify, certify_graphs, hyperperiod_text, input, suggest};
+use crate::{certify, certify_graphs, certify_plan, hyperperiod_text, input, suggest};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -93,6 +93,11 @@ fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
         let what = "--simulate counts jobs, and nothing executes graphs yet";
         return Err(Failure::input(what).with_help("check it without this"));
     }
+    let asked = args.simulate || args.suggest.is_some();
+    if asked && !system.groups.is_empty() {
+        let what = "--simulate and --suggest speak of tasks, and not of planned groups";
+        return Err(Failure::input(what).with_help("check it without this"));
+    }
     let why = "this file changes its system while it runs";
     let help = "take its [change] sections out, or check it without this";
     let flags = [
@@ -121,6 +126,15 @@ fn write_certificate(
     let file = PromisedFile::open(path)?;
     let none =
         |why| Failure::run(why).with_help("without --certificate the verdict itself is printed");
+    if !system.groups.is_empty() && !system.graphs.is_empty() {
+        return Err(none(
+            "not certified: groups and graphs in one system".into(),
+        ));
+    }
+    if !system.groups.is_empty() {
+        let certificate = certify_plan::issue(system, verdict).map_err(none)?;
+        return file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?));
+    }
     if !system.graphs.is_empty() {
         let certificate = certify_graphs::issue(system).map_err(none)?;
         return file.fill(|out| Ok(serde_json::to_writer(out, &certificate)?));

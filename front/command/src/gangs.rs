@@ -91,7 +91,7 @@ fn refused_on(system: &System, verdict: &Verdict, gang: &GangVerdict) -> Vec<Str
                 let tasks = system.requirements.get(index).map(|all| all.tasks());
                 tasks.is_some_and(|all| all.iter().any(|id| of_task(id) == Some(*cpu)))
             }
-            Subject::Graph(_) => false,
+            Subject::Graph(_) | Subject::Group(_) => false,
         })
     };
     let refused = cpus.into_iter().filter(refused);

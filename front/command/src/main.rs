@@ -8,6 +8,7 @@
 mod beside;
 mod certify;
 mod certify_graphs;
+mod certify_plan;
 mod changes;
 mod check;
 mod diff;
@@ -27,6 +28,8 @@ mod logfile;
 mod long_firings;
 mod omp;
 mod outcome;
+mod plans;
+mod plans_page;
 mod platform_file;
 mod progress;
 mod replay;

@@ -6,7 +6,7 @@ use punctual_analysis::{
 use punctual_model::{Span, System, readable};
 
 use crate::words::{cpu_name, task_name};
-use crate::{gangs, graphs};
+use crate::{gangs, graphs, plans};
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
 use punctual_terminal::output::JSON_FORMAT;
@@ -30,6 +30,7 @@ pub(crate) fn json(system: &System, verdict: &Verdict) -> Json {
     }
     .with("graphs", graphs::json(verdict))
     .with("gangs", gangs::json(system, verdict))
+    .with("planning", plans::json(system, verdict))
 }
 
 fn of_task(system: &System, task: &TaskVerdict) -> Json {
@@ -163,6 +164,6 @@ pub(crate) fn home(system: &System, task: &TaskVerdict) -> String {
     clippy::cast_precision_loss,
     reason = "a percentage that large is read by nobody"
 )]
-fn tenths(tenths: u64) -> f64 {
+pub(crate) fn tenths(tenths: u64) -> f64 {
     tenths as f64 / 10.0
 }

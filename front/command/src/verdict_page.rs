@@ -9,6 +9,7 @@ use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 use crate::changes::{Judged, words};
 use crate::gangs_page;
 use crate::graphs_page;
+use crate::plans_page;
 use crate::verdict_json::home;
 use crate::verdict_text::{self, percent};
 use crate::words::cpu_name;
@@ -44,6 +45,7 @@ pub(crate) fn page(origin: &str, judged: &Judged) -> String {
     }
     gangs_page::sections(&mut out, system, verdict);
     graphs_page::sections(&mut out, verdict);
+    plans_page::sections(&mut out, system, verdict);
     if !system.requirements.is_empty() {
         html::section(&mut out, "Required", "");
         lines(&mut out, &verdict_text::requirements(system, verdict));

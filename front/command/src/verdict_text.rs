@@ -11,7 +11,7 @@ use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
 use crate::verdict_json::{self, home};
 use crate::words::{count, cpu_name, span, task_name};
-use crate::{gangs, graphs};
+use crate::{gangs, graphs, plans};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::output::{self, styled};
 use punctual_terminal::table::Table;
@@ -47,11 +47,12 @@ pub(crate) fn headline(
     coloured: bool,
 ) -> String {
     let tasks = count(system.tasks.len(), "task");
-    let parts = match (graphs::size(verdict), system.tasks.is_empty()) {
-        (None, _) => tasks,
-        (Some(graphs), true) => graphs,
-        (Some(graphs), false) => format!("{tasks} and {graphs}"),
-    };
+    let others = [graphs::size(verdict), plans::size(system)];
+    let mut parts: Vec<String> = others.into_iter().flatten().collect();
+    if parts.is_empty() || !system.tasks.is_empty() {
+        parts.insert(0, tasks);
+    }
+    let parts = parts.join(" and ");
     let size = format!("{parts} on {}", count(system.cpus.len(), "CPU"));
     let refused = styled("refused", BAD, coloured);
     if !verdict.admitted {
@@ -64,6 +65,7 @@ pub(crate) fn headline(
             _ if !system.requirements.is_empty() => "every deadline and requirement holds",
             (false, false) => "every deadline holds",
             (false, true) => "every deadline and requirement holds",
+            (true, _) if !system.groups.is_empty() => "every deadline holds",
             (true, true) => "every requirement holds",
             (true, false) if verdict.graphs.is_empty() => "every deadline holds",
             (true, false) if verdict.graphs.iter().any(|graph| graph.period.is_none()) => {
@@ -86,6 +88,8 @@ pub(crate) fn headline(
 /// What stands below the headline: refusals, CPUs, tasks, requirements, explanations.
 pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String {
     let heading = |text| styled(text, HEADING, coloured);
+    let others = !verdict.graphs.is_empty() || verdict.plan.is_some();
+    let has_tasks = !verdict.tasks.is_empty() || !others;
     let mut text = String::new();
     for refusal in &verdict.refusals {
         let _ = write!(text, "\n{}", refusal_text(system, refusal, coloured));
@@ -108,7 +112,7 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             let _ = write!(text, "\ncpu {}: {words}\n", cpu.name);
         }
     }
-    if !verdict.tasks.is_empty() || verdict.graphs.is_empty() {
+    if has_tasks {
         let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
     }
     if !system.requirements.is_empty() {
@@ -119,7 +123,7 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
             requirements(system, verdict)
         );
     }
-    if !verdict.tasks.is_empty() || verdict.graphs.is_empty() {
+    if has_tasks {
         let _ = write!(text, "\n{}\n{}", heading("Why"), reasons(&verdict.tasks));
         let _ = write!(
             text,
@@ -130,6 +134,7 @@ pub(crate) fn body(system: &System, verdict: &Verdict, coloured: bool) -> String
     }
     text += &gangs::text(system, verdict, coloured);
     text += &graphs::text(verdict, coloured);
+    text += &plans::text(system, verdict, coloured);
     text.truncate(text.trim_end().len());
     text
 }

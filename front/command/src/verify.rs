@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use punctual_certificate::{Certificate, Claims, GraphCertificate, Wrong};
+use punctual_certificate::{Certificate, Claims, GraphCertificate, PlanCertificate, Wrong};
 
 use crate::words::count;
-use crate::{certify, certify_graphs, input};
+use crate::{certify, certify_graphs, certify_plan, input};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::json::Json;
 use punctual_terminal::object;
@@ -37,6 +37,9 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let text = input::text(&args.certificate)?;
     if let Ok(certificate) = punctual_certificate::read_graphs(&text) {
         return graphs(args, &certificate);
+    }
+    if let Ok(certificate) = punctual_certificate::read_plan(&text) {
+        return plan(args, &certificate);
     }
     let certificate = punctual_certificate::read(&text)
         .map_err(|wrong| Failure::input(format!("{}: {wrong}", args.certificate.display())))?;
@@ -95,6 +98,97 @@ fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
         })?;
     }
     Ok(Ending::of(valid))
+}
+
+/// The same for the certificate of a file with groups.
+fn plan(args: &Args, certificate: &PlanCertificate) -> Ended {
+    let difference = match &args.file {
+        Some(file) => other_system(&input::load(file)?.system, certificate)?,
+        None => None,
+    };
+    let elsewhere = difference.is_some();
+    let wrong = difference.or_else(|| {
+        let found = punctual_certificate::verify_plan(certificate).err();
+        found.map(|wrong| wrong.to_string())
+    });
+    let valid = wrong.is_none();
+    if args.json {
+        output::print_json(&object! {
+            format: JSON_FORMAT,
+            valid: valid,
+            verdict: valid.then_some("admitted"),
+            wrong: wrong,
+        })?;
+    } else {
+        let segments = count(certificate.segments.len(), "segment");
+        output::print(match &wrong {
+            Some(wrong) => format!("{}: {wrong}", words(elsewhere, args)),
+            None => format!(
+                "valid: admitted; {segments} on {} are in time, and nobody waits{}",
+                count(certificate.cpus.len(), "planned node"),
+                match &certificate.rest {
+                    Some(rest) => format!("; the rest is {}", what(rest)),
+                    None => String::new(),
+                }
+            ),
+        })?;
+    }
+    Ok(Ending::of(valid))
+}
+
+/// How the system of a certificate differs from that of a file, but for the places of segments.
+fn other_system(
+    system: &punctual_model::System,
+    certificate: &PlanCertificate,
+) -> Result<Option<String>, Failure> {
+    if let Some(rest) = &certificate.rest {
+        let found = punctual_certificate::first_difference(rest, &certify::plain(system));
+        if let Some(wrong) = found {
+            return Ok(Some(wrong.to_string()));
+        }
+    }
+    let verdict = punctual_analysis::admit(system).map_err(input::no_verdict)?;
+    let own = match certify_plan::certificate(system, &verdict, None) {
+        Ok(own) => own,
+        Err(why) => return Ok(Some(why)),
+    };
+    let named = |parts: &PlanCertificate| (parts.cpus.clone(), parts.resources.clone());
+    if named(&own) != named(certificate) || own.period != certificate.period {
+        return Ok(Some(
+            "its nodes, resources or periods are not those of the file".into(),
+        ));
+    }
+    let (ours, theirs) = (by_name(&own), by_name(certificate));
+    let differs = ours.iter().zip(&theirs).find(|(own, other)| own != other);
+    Ok(match differs {
+        Some((own, _)) => Some(format!("segment `{}` is another one in the file", own.0)),
+        None if ours.len() != theirs.len() => Some("it has other segments".into()),
+        None => None,
+    })
+}
+
+/// A segment by name, with all that its place depends on: its numbers, its resources, and the
+/// segments before it.
+type Named<'a> = (&'a str, [u64; 3], Vec<(usize, bool)>, Vec<&'a str>);
+
+/// The segments by name.
+fn by_name(parts: &PlanCertificate) -> Vec<Named<'_>> {
+    let name = |at: &usize| {
+        parts
+            .segments
+            .get(*at)
+            .map_or("?", |segment| &*segment.name)
+    };
+    let all = parts.segments.iter().map(|segment| {
+        let numbers = [segment.release, segment.wcet, segment.deadline];
+        let uses = segment.uses.iter().map(|used| (used.resource, used.alone));
+        let mut after: Vec<&str> = segment.after.iter().map(name).collect();
+        after.sort_unstable();
+        (&*segment.name, numbers, uses.collect(), after)
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable();
+    all
 }
 
 /// How a finding begins: about the pair of files, or about the certificate alone.

@@ -37,7 +37,7 @@ pub use claims::{
     NodeClaim, Point, RequiredClaim,
 };
 pub use graph::{GraphCertificate, read_graphs, verify_graphs};
-pub use plan::{PlanCertificate, read_plan, verify_plan};
+pub use plan::{PLAN_FORMAT, PlanCertificate, read_plan, verify_plan};
 use system::System;
 
 /// Why there is no certificate: a rule that is not certified, or a claim that does not hold.

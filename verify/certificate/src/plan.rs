@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Why, Wrong};
+use crate::{Certificate, Why, Wrong};
 
 /// The version of the format.
 pub const PLAN_FORMAT: u32 = 1;
@@ -22,10 +22,19 @@ pub struct PlanCertificate {
     pub cpus: Vec<String>,
     /// The names of the resources, with those of threads whose place is one.
     pub resources: Vec<String>,
+    /// The plan repeats from this instant on; in nanoseconds.
+    #[serde(default)]
+    pub repeats_from: u64,
+    /// The length of the part that repeats; 0: none does.
+    #[serde(default)]
+    pub period: u64,
     /// In the order of the file.
     pub segments: Vec<Segment>,
     /// A place for each.
     pub places: Vec<Place>,
+    /// The certificate of all that is no segment and has a deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Certificate>,
 }
 
 /// Everything about a segment that its place depends on; times in nanoseconds.
@@ -82,7 +91,9 @@ pub fn read_plan(text: &str) -> Result<PlanCertificate, Wrong> {
     }
 }
 
-/// Checks CPUs, resources, precedence and deadlines. O(n²) comparisons for n segments.
+/// Checks CPUs, resources, precedence and deadlines, and the certificate of the rest. O(n²)
+/// comparisons for n segments. Segments that repeat stay within one period, so that the next one
+/// can follow it. The others end before.
 ///
 /// # Errors
 ///
@@ -99,10 +110,32 @@ pub fn verify_plan(plan: &PlanCertificate) -> Result<(), Wrong> {
     for number in 0..segments.len() {
         alone(plan, number)?;
     }
+    for number in 0..segments.len() {
+        repeats(plan, number)?;
+    }
     for one in 0..segments.len() {
         for other in one + 1..segments.len() {
             together(plan, one, other)?;
         }
+    }
+    match &plan.rest {
+        Some(rest) => crate::verify(rest),
+        None => Ok(()),
+    }
+}
+
+/// A segment lies on one side of the beginning of what repeats, and ends within one period of it.
+fn repeats(plan: &PlanCertificate, number: usize) -> Result<(), Wrong> {
+    let place = &plan.places[number];
+    let (from, to) = (plan.repeats_from, end(plan, number, place));
+    if place.start < from && to > from {
+        let what = format!("before {from} with its end, where the plan begins to repeat");
+        return Err(start(number, place, &what));
+    }
+    let last = from.saturating_add(plan.period);
+    if plan.period > 0 && to > last {
+        let what = format!("so that it ends by {last}, where the plan repeats");
+        return Err(start(number, place, &what));
     }
     Ok(())
 }
@@ -238,6 +271,9 @@ mod tests {
                 segment("c", &[(0, false)], &[]),
                 segment("d", &[], &[1, 2]),
             ],
+            repeats_from: 0,
+            period: 0,
+            rest: None,
             places: [(0, 5), (0, 15), (1, 20), (0, 50)]
                 .map(|(cpu, start)| Place { cpu, start })
                 .to_vec(),
@@ -270,6 +306,16 @@ mod tests {
         named(2, 0, 24, "at least 25, when `b` leaves cpu 0 to `c`");
         named(2, 1, 14, "at least 15, when `a` leaves table to `c`");
         assert!(moved(1, 2, 15).contains("on CPU 2 of 2"));
+        // What repeats leaves room for its next part, and is not begun before.
+        let mut turns = plan();
+        turns.period = 60;
+        assert_eq!(verify_plan(&turns), Ok(()));
+        turns.period = 59;
+        let told = verify_plan(&turns).expect_err("d ends at 60").to_string();
+        assert!(told.contains("ends by 59"), "{told}");
+        (turns.period, turns.repeats_from) = (60, 55);
+        let told = verify_plan(&turns).expect_err("d goes across").to_string();
+        assert!(told.contains("before 55 with its end"), "{told}");
         // Readers overlap, and the last instants of all are lawful.
         assert_eq!(moved(2, 1, 15), "right");
         assert_eq!(moved(3, 1, 30), "right");

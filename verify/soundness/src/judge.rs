@@ -340,6 +340,8 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
             FixTarget::ServerBudget(_) => "server budget",
             FixTarget::ServerPeriod(_) => "server period",
             FixTarget::SlotLength(..) | FixTarget::TaskSlotLength(..) => "slot length",
+            FixTarget::GroupDeadline(_) => "deadline of a group",
+            FixTarget::SegmentWcet(..) => "wcet of a segment",
         });
         tally.branch(format!("fix: {fix}"));
     }

@@ -45,7 +45,9 @@ fn is_exact(system: &System, verdict: &Verdict, subject: Subject) -> bool {
                 .peekable();
             tasks.peek().is_some() && tasks.all(exact)
         }
-        Subject::Requirement(_) | Subject::Scheduler(_) | Subject::Graph(_) => false,
+        Subject::Requirement(_) | Subject::Scheduler(_) | Subject::Graph(_) | Subject::Group(_) => {
+            false
+        }
     }
 }
 

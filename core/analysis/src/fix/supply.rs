@@ -70,7 +70,9 @@ pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, S
             found.extend(more(system, id));
             found
         }
-        Subject::Cpu(_) | Subject::Requirement(_) | Subject::Graph(_) => Vec::new(),
+        Subject::Cpu(_) | Subject::Requirement(_) | Subject::Graph(_) | Subject::Group(_) => {
+            Vec::new()
+        }
     }
 }
 

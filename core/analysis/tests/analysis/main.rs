@@ -11,6 +11,7 @@ mod golden;
 mod graph_limits;
 mod graph_runs;
 mod graphs;
+mod groups;
 mod hyperperiod;
 mod locks;
 mod oracle;

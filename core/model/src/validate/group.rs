@@ -363,7 +363,7 @@ impl<'a> Checker<'a, '_> {
 
     /// Segments that come after each other, in a circle.
     fn check_circles(&mut self) {
-        let order = in_order(self.group);
+        let order = self.group.in_order();
         let count = self.group.segments.len();
         if order.len() == count {
             return;
@@ -402,34 +402,6 @@ impl<'a> Checker<'a, '_> {
         let help = "none of them could start: remove one `after`, or change the order in a thread";
         self.add_segment(circle[0], "after", problem, help);
     }
-}
-
-/// The segments of a group in an order that their precedence allows: without those of a circle.
-/// O(segments · (segments of a thread + orders)).
-fn in_order(group: &Group) -> Vec<usize> {
-    let count = group.segments.len();
-    let mut waits = vec![0_usize; count];
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (at, waits) in waits.iter_mut().enumerate() {
-        for before in group.predecessors(at) {
-            if let Some(next) = next.get_mut(before) {
-                next.push(at);
-                *waits += 1;
-            }
-        }
-    }
-    let mut order: Vec<usize> = (0..count).filter(|at| waits[*at] == 0).collect();
-    let mut done = 0;
-    while let Some(&at) = order.get(done) {
-        done += 1;
-        for &after in &next[at] {
-            waits[after] -= 1;
-            if waits[after] == 0 {
-                order.push(after);
-            }
-        }
-    }
-    order
 }
 
 /// Each spawned group has one segment that spawns it, and the way up leads to one that arrives.

@@ -66,5 +66,8 @@ pub(crate) fn verify(
         resources: name("resource", capacities.resources),
         segments: claimed,
         places: placements.iter().map(place).collect(),
+        repeats_from: 0,
+        period: 0,
+        rest: None,
     })
 }

@@ -10,6 +10,7 @@ mod doctor;
 mod findings;
 mod gangs;
 mod graphs;
+mod groups;
 mod help;
 mod replay;
 mod report;
