@@ -1,5 +1,6 @@
 //! Programs in C, linked with the library as users link them, do what they say.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
@@ -265,6 +266,49 @@ fn calls_that_wait_in_the_kernel_do_not_end_because_of_the_timer() {
     if let Some(said) = says_by("runtime/capi/library/tests/c/waits.c", &FORTIFIED) {
         assert_eq!(said, "no call ends because of the timer\n");
     }
+}
+
+/// The words of a text that are code, between a heading and the next one.
+fn code_below<'a>(text: &'a str, heading: &str) -> BTreeSet<&'a str> {
+    let (_, section) = text.split_once(heading).expect("the heading");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    section.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_name_that_the_library_defines_is_in_the_guide_or_in_a_header() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).expect(file);
+    let library = built().join("libpunctual_library.so");
+    let listed = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(library)
+        .output();
+    let Ok(listed) = listed else {
+        eprintln!("NOT TESTED: there is no `nm` here");
+        return;
+    };
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let (ours, others): (BTreeSet<&str>, BTreeSet<&str>) =
+        names.partition(|name| name.starts_with("punctual_"));
+    let headers = ["punctual.h", "punctual_policy.h"]
+        .map(|file| read(&format!("runtime/capi/include/{file}")));
+    let is_declared = |name: &&&str| {
+        headers
+            .iter()
+            .any(|header| header.contains(&format!("{name}(")))
+    };
+    let undeclared: Vec<_> = ours.iter().filter(|name| !is_declared(name)).collect();
+    assert!(
+        !ours.is_empty() && undeclared.is_empty(),
+        "in no header: {undeclared:?}"
+    );
+    let guide = read("doc/guide/12-c.md");
+    let mut told = code_below(&guide, "\n## Names that the library defines\n");
+    told.retain(|name| !name.ends_with(".h"));
+    assert_eq!(told, others, "the guide, and the library");
 }
 
 #[test]
