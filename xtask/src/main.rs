@@ -13,6 +13,7 @@ mod install;
 mod interleave;
 mod live;
 mod miri;
+mod openmp;
 mod pages;
 mod programs;
 mod replays;
@@ -83,7 +84,10 @@ enum Chore {
     /// Weigh the engine of graphs and its FIFOs as built for a microcontroller
     Size,
     /// Measure every primitive and its rival in one run (`punctual bench`, built as for users)
-    #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json\n  \
+        cargo xtask bench omp    constructs of OpenMP, on this library and on others"
+    )]
     Bench(BenchOptions),
     /// Record every example live, replay it, and ask what EDF would have done
     #[command(after_help = "Example:\n  cargo xtask replay-all --seconds 10")]
@@ -136,6 +140,12 @@ struct BenchOptions {
     /// One JSON object on standard output
     #[arg(long)]
     json: bool,
+    /// `omp`: how often each library has its turn
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// `omp`: BOLT's library, to be measured too
+    #[arg(long, value_name = "FILE")]
+    bolt: Option<std::path::PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -193,6 +203,10 @@ fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
 }
 
 fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {
+    if options.filter.as_deref() == Some("omp") {
+        let bolt = options.bolt.as_deref();
+        return openmp::bench(workspace, options.rounds.max(1), bolt, options.json);
+    }
     let mut command = workspace.cargo();
     command.args([
         "run",

@@ -1,0 +1,153 @@
+// Costs of constructs of OpenMP: the programs of Slite Fig. 8 and 10, and those of its rivals' tests.
+// One line each: name, unit, median, 99 of 100, largest, number. Compile with `gcc -O2 -fopenmp`.
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <x86intrin.h>
+
+enum { MOST = 2000 };
+static double samples[MOST];
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void report(const char *name, const char *unit, int count) {
+    qsort(samples, count, sizeof *samples, ascending);
+    printf("%s %s %.6g %.6g %.6g %d\n", name, unit, samples[count / 2], samples[count * 99 / 100],
+           samples[count - 1], count);
+    fflush(stdout);
+}
+
+// Cycles of one execution, after some that do not count.
+#define CYCLES(name, count, ...)                                                                  \
+    do {                                                                                          \
+        for (int i = -100; i < (count); i++) {                                                    \
+            unsigned long long start = __rdtsc();                                                 \
+            __VA_ARGS__                                                                           \
+            if (i >= 0) samples[i] = __rdtsc() - start;                                           \
+        }                                                                                         \
+        report(name, "cycles", count);                                                            \
+    } while (0)
+
+#define SECONDS(name, count, ...)                                                                 \
+    do {                                                                                          \
+        for (int i = 0; i < (count); i++) {                                                       \
+            double start = omp_get_wtime();                                                       \
+            __VA_ARGS__                                                                           \
+            samples[i] = omp_get_wtime() - start;                                                 \
+        }                                                                                         \
+        report(name, "seconds", count);                                                           \
+    } while (0)
+
+#define NOTHING __asm__ volatile("" ::: "memory")
+
+static void regions(int n) {
+    char name[32];
+    snprintf(name, sizeof name, "parallel-%d", n);
+    CYCLES(name, 1000, {
+        _Pragma("omp parallel num_threads(n)") { NOTHING; }
+    });
+    snprintf(name, sizeof name, "parallel-task-%d", n);
+    CYCLES(name, 1000, {
+        _Pragma("omp parallel num_threads(n)") {
+            _Pragma("omp task") { NOTHING; }
+            _Pragma("omp taskwait")
+        }
+    });
+}
+
+static void nested(int outer, int inner) {
+    char name[32];
+    snprintf(name, sizeof name, "nested-%dx%d", outer, inner);
+    CYCLES(name, 300, {
+        _Pragma("omp parallel num_threads(outer)") {
+            _Pragma("omp parallel num_threads(inner)") { NOTHING; }
+        }
+    });
+}
+
+// Many in one region, measured by its first member.
+#define INSIDE(name, ...)                                                                         \
+    do {                                                                                          \
+        _Pragma("omp parallel num_threads(2)") {                                                  \
+            for (int i = -100; i < 1000; i++) {                                                   \
+                unsigned long long start = __rdtsc();                                             \
+                __VA_ARGS__                                                                       \
+                if (i >= 0 && omp_get_thread_num() == 0) samples[i] = __rdtsc() - start;          \
+            }                                                                                     \
+        }                                                                                         \
+        report(name, "cycles", 1000);                                                             \
+    } while (0)
+
+static int fib(int n) {
+    int a, b;
+    if (n < 2) return n;
+    #pragma omp task shared(a)
+    a = fib(n - 1);
+    #pragma omp task shared(b)
+    b = fib(n - 2);
+    #pragma omp taskwait
+    return a + b;
+}
+
+static int place(int n, int row, const char *before) {
+    if (row == n) return 1;
+    int counts[16] = {0}, sum = 0;
+    for (int column = 0; column < n; column++) {
+        int fits = 1;
+        for (int i = 0; i < row; i++) {
+            int distance = column - before[i];
+            fits &= distance != 0 && distance != row - i && distance != i - row;
+        }
+        if (!fits) continue;
+        #pragma omp task shared(counts) firstprivate(column)
+        {
+            char board[16];
+            memcpy(board, before, row);
+            board[row] = (char)column;
+            counts[column] = place(n, row + 1, board);
+        }
+    }
+    #pragma omp taskwait
+    for (int column = 0; column < n; column++) sum += counts[column];
+    return sum;
+}
+
+static void items(int n) {
+    char name[32];
+    int result = 0;
+    snprintf(name, sizeof name, "fib-26-%d", n);
+    SECONDS(name, 5, {
+        _Pragma("omp parallel num_threads(n)")
+        _Pragma("omp single")
+        result = fib(26);
+    });
+    if (result != 121393) exit(1);
+    snprintf(name, sizeof name, "nqueens-10-%d", n);
+    SECONDS(name, 5, {
+        _Pragma("omp parallel num_threads(n)")
+        _Pragma("omp single")
+        result = place(10, 0, "");
+    });
+    if (result != 724) exit(1);
+}
+
+int main(void) {
+    omp_set_max_active_levels(2);
+    int sum = 0;
+    for (int n = 1; n <= 8; n *= 2) regions(n);
+    nested(2, 2);
+    nested(8, 8);
+    INSIDE("barrier", { _Pragma("omp barrier") });
+    INSIDE("for", {
+        _Pragma("omp for schedule(dynamic)")
+        for (int k = 0; k < 2; k++) NOTHING;
+    });
+    INSIDE("single", { _Pragma("omp single") NOTHING; });
+    INSIDE("critical", { _Pragma("omp critical") sum++; });
+    for (int n = 1; n <= 2; n++) items(n);
+    return sum == 0;
+}
