@@ -282,7 +282,7 @@ fn allowed(
                 "bandwidth decides here, and that of the old constraint is free at zero lag",
             ),
         };
-        (when, ground.into(), deadlines(after, &what.cpus))
+        (when, ground.into(), deadlines(past, after, &what.cpus))
     };
     if bandwidth && !remains && !lives.covered() {
         return Ok(by_bandwidth());
@@ -469,11 +469,19 @@ fn name_of(system: &System, id: Option<SchedulerId>) -> Option<&str> {
     Some(&scheduler.name)
 }
 
-/// Deadlines hold by bandwidth; no shorter response does.
-fn deadlines(after: &System, cpus: &[CpuId]) -> Bounds {
-    let tasks = after.tasks.iter().filter(|task| cpus.contains(&task.cpu));
-    let bound = |task: &Task| (task.name.clone(), task.class.relative_deadline());
-    tasks.map(bound).collect()
+/// Deadlines hold by bandwidth; no shorter response does, also for jobs of tasks that have left or
+/// had other deadlines.
+fn deadlines(past: &[System], after: &System, cpus: &[CpuId]) -> Bounds {
+    let mut bounds = Bounds::new();
+    let tasks = past.iter().chain([after]).flat_map(|system| &system.tasks);
+    for task in tasks.filter(|task| cpus.contains(&task.cpu)) {
+        let own = task.class.relative_deadline();
+        match bounds.iter_mut().find(|(name, _)| *name == task.name) {
+            Some((_, bound)) => *bound = bound.zip(own).map(|(a, b)| a.max(b)),
+            None => bounds.push((task.name.clone(), own)),
+        }
+    }
+    bounds
 }
 
 /// Rule 4, on the CPUs that change.

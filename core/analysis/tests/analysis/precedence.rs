@@ -6,6 +6,7 @@ use punctual_analysis::{
 };
 use punctual_model::{
     Change, Class, CpuId, Instant, PolicyKind, Priority, Requirement, Step, System, Task, TaskId,
+    Terms,
 };
 
 fn verdict(system: &System) -> Verdict {
@@ -181,6 +182,35 @@ fn what_has_left_and_what_comes_tie_in_the_order_of_the_file() {
         let comes = swap.meanwhile.iter().find(|(name, _)| name == "t1");
         assert_eq!(comes.and_then(|(_, bound)| *bound), Some(span(4)));
     }
+}
+
+/// A job of a task that leaves as another one changes by bandwidth keeps its deadline, and no
+/// shorter response: `cargo xtask soundness --only 96367 --seed 6` found 25 where 24 was promised.
+#[test]
+fn who_leaves_as_bandwidth_decides_is_promised_the_deadline() {
+    let mut system = periodic(EDF, &[(2, 4, 4), (12, 30, 30)]);
+    let terms = Terms {
+        separation: Some(span(8)),
+        budget: Some(work(3)),
+        relative_deadline: None,
+        priority: None,
+    };
+    system.changes.push(Change {
+        name: "swap".into(),
+        at: Instant::from_ns(84),
+        steps: vec![Step::Constrain(TaskId(0), terms), Step::Stop(TaskId(1))],
+    });
+    let transitions = admit_changes(&system).expect("it ends");
+    let swap = transitions.first().expect("there is one change");
+    assert_eq!(swap.when, When::ZeroLag, "{}", swap.ground);
+    let bound = |name: &str| {
+        let mut named = swap.meanwhile.iter().filter(|(other, _)| other == name);
+        let found = named.next().and_then(|(_, bound)| *bound);
+        assert_eq!(named.count(), 0, "{name} is promised one bound");
+        found
+    };
+    assert_eq!(bound("t1"), Some(span(30)));
+    assert_eq!(bound("t0"), Some(span(8)));
 }
 
 #[test]
