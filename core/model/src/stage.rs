@@ -2,6 +2,7 @@
 
 mod delegate;
 mod policy;
+mod supply;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,10 +10,9 @@ use alloc::vec::Vec;
 
 use crate::change::{Change, Mistake, Step, Subject, Terms};
 use crate::id::{CpuId, SchedulerId, TaskId};
-use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
+use crate::scheduler::{PolicyKind, Scheduler, Trust};
 use crate::system::{Cpu, Requirement, System};
-use crate::task::{Class, OnOverrun, Task};
-use crate::time::Ns;
+use crate::task::{Class, Task};
 
 /// Which parts of a system are there, and on which terms.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,6 +170,13 @@ impl<'a> Stage<'a> {
         let mut mistakes: Vec<Mistake> = self.too_many(change).into_iter().collect();
         let mut known: Vec<Subject> = Vec::new();
         let (before, places) = (self.schedulers.clone(), self.places());
+        // The core is asked for a server before the first event of a change: what is taken back or
+        // moves away in it is still there.
+        let endless = change.steps.iter().map(|step| match step {
+            Step::Supply(id, _) => self.above_endless(*id),
+            _ => Ok(()),
+        });
+        let endless: Vec<_> = endless.collect();
         self.changed = true;
         for at in change.in_order(&self.declared.schedulers) {
             let step = &change.steps[at];
@@ -180,7 +187,7 @@ impl<'a> Stage<'a> {
                     "put the second into a later change".to_string(),
                 ))
             } else {
-                self.step(step)
+                endless[at].clone().and_then(|()| self.step(step))
             };
             known.push(step.subject());
             if let Err((message, help)) = done {
@@ -419,57 +426,6 @@ impl<'a> Stage<'a> {
             }
         }
         Ok(())
-    }
-
-    fn supply(
-        &mut self,
-        id: SchedulerId,
-        server: Server<Ns>,
-        name: &str,
-    ) -> Result<(), (String, String)> {
-        self.is_no_slice(id, name)?;
-        if let Some(task) = self.endless_below(id) {
-            return mistake(
-                format!(
-                    "the server of {name} cannot change above task `{task}`, whose work has no deadline to end by"
-                ),
-                "move the task to another scheduler in an earlier change, or keep the server",
-            );
-        }
-        match self.schedulers[id.index()].as_mut().map(|s| &mut s.supply) {
-            Some(Supply::Server(now)) if *now == server => mistake(
-                format!("{name} would keep the server that it has"),
-                "leave it out, or change its budget, period or kind",
-            ),
-            Some(Supply::Server(now)) => {
-                *now = server;
-                Ok(())
-            }
-            _ => mistake(
-                format!("{name} has no server that could change"),
-                "declare it with a `server`",
-            ),
-        }
-    }
-
-    /// A task below a scheduler that may have work when nothing that was promised to it is open.
-    /// The core gives a scheduler another server only while nothing below is ready.
-    fn endless_below(&self, id: SchedulerId) -> Option<&str> {
-        let tasks = self
-            .declared
-            .tasks
-            .iter()
-            .zip(self.places())
-            .zip(&self.came);
-        let mut endless = tasks.filter(|((task, place), came)| {
-            let endless = match task.class {
-                Class::Aperiodic | Class::Once { .. } => true,
-                Class::Reservation { .. } => task.on_overrun != OnOverrun::Throttle,
-                Class::Periodic { .. } | Class::Sporadic { .. } => false,
-            };
-            endless && **came && self.above(*place).any(|up| up == id)
-        });
-        endless.next().map(|((task, _), _)| task.name.as_str())
     }
 
     fn constrain(&mut self, id: TaskId, terms: &Terms, name: &str) -> Result<(), (String, String)> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::graph::{Graph, Order, Tile};
 use crate::id::ActorId;
 use crate::priority::Priority;
-use crate::scheduler::Slot;
+use crate::scheduler::{Slot, Supply};
 use crate::time::{Instant, Span, Work};
 use alloc::vec;
 

@@ -569,6 +569,7 @@ fn slices_that_change() {
 fn changes_that_cannot_be() {
     for name in [
         "change-into-what-means-nothing",
+        "change-of-a-server-below-which-is-a-slice",
         "change-of-what-arrives-once",
         "change-of-what-is-tied",
         "change-that-starts-what-is-there",
