@@ -51,7 +51,8 @@ pub(crate) fn tell_graphs(
             let Some(one) = log.cpus.get_mut(cpu) else {
                 continue;
             };
-            let moves = with_preemptions(moves, &away);
+            // One that yields between two firings was not interrupted.
+            let moves = with_preemptions(moves, &away, of_graph.actor.is_some());
             let before = |moved: &Moved| lost.is_none_or(|lost| moved.at < lost);
             one.moves.extend(moves.into_iter().filter(before));
             one.moves.sort_by_key(|moved| moved.at);
@@ -101,8 +102,10 @@ fn switched_out(cpu: &CpuLog, thread: ThreadId, end: Instant) -> Vec<(Instant, I
     all
 }
 
-/// Transitions with those of the preemptions that no firing has noted by itself. O(both).
-fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved> {
+/// Transitions with those of the preemptions that no firing has noted by itself. `yields`: the
+/// thread is one actor, which yields between two firings; others of its tile go on also behind its
+/// last transition. O(both).
+fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)], yields: bool) -> Vec<Moved> {
     let mut noted = Vec::new();
     for pair in moves.windows(2) {
         if pair[0].preempted {
@@ -110,30 +113,36 @@ fn with_preemptions(moves: Vec<Moved>, away: &[(Instant, Instant)]) -> Vec<Moved
         }
     }
     let mut noted = noted.into_iter().peekable();
+    let mut tell = |all: &mut Vec<Moved>, (out, back): (Instant, Instant)| {
+        while noted.next_if(|(_, to)| *to < out).is_some() {}
+        let is_noted = noted.peek().is_some_and(|(from, _)| *from <= back);
+        let told = |last: &&Moved| {
+            let rests = yields && last.state == State::Idle;
+            !last.preempted && !is_noted && !rests && runs(last)
+        };
+        let Some(last) = all.last().filter(told).copied() else {
+            return;
+        };
+        let preempted = |at, preempted| Moved {
+            at,
+            preempted,
+            call: None,
+            ..last
+        };
+        // An entry has the instant for which it was due: the thread may have gone on for a moment,
+        // and was in its last state when it was interrupted.
+        all.extend([preempted(out.max(last.at), true), preempted(back, false)]);
+    };
     let mut away = away.iter().copied().peekable();
     let mut all: Vec<Moved> = Vec::with_capacity(moves.len());
     for moved in moves {
-        while let Some((out, back)) = away.next_if(|(_, back)| *back <= moved.at) {
-            while noted.next_if(|(_, to)| *to < out).is_some() {}
-            let is_noted = noted.peek().is_some_and(|(from, _)| *from <= back);
-            let Some(last) = all
-                .last()
-                .copied()
-                .filter(|last| !last.preempted && !is_noted && runs(last))
-            else {
-                continue;
-            };
-            let preempted = |at, preempted| Moved {
-                at,
-                preempted,
-                call: None,
-                ..last
-            };
-            // An entry has the instant for which it was due: the thread may have gone on for a
-            // moment, and was in its last state when it was interrupted.
-            all.extend([preempted(out.max(last.at), true), preempted(back, false)]);
+        while let Some(once) = away.next_if(|(_, back)| *back <= moved.at) {
+            tell(&mut all, once);
         }
         all.push(moved);
+    }
+    if yields {
+        away.for_each(|once| tell(&mut all, once));
     }
     all
 }
@@ -174,10 +183,17 @@ mod tests {
         ];
         // The first entry was due before the claim; its thread went on for a moment.
         let away = [(at(5), at(40)), (at(61), at(85)), (at(200), at(300))];
-        let all = with_preemptions(moves.clone(), &away);
-        let mut expected = moves;
+        let all = with_preemptions(moves.clone(), &away, false);
+        let mut expected = moves.clone();
         expected.insert(1, moved(10, Claim, true));
         expected.insert(2, moved(40, Claim, false));
         assert_eq!(all, expected);
+        // The others of its tile may go on behind the last one, too.
+        let all = with_preemptions(moves.clone(), &away, true);
+        expected.extend([moved(200, Release, true), moved(300, Release, false)]);
+        assert_eq!(all, expected);
+        // One that rests between two firings yields, and is not interrupted.
+        let rests = vec![moved(100, State::Idle, false)];
+        assert_eq!(with_preemptions(rests.clone(), &away, true), rests);
     }
 }

@@ -7,6 +7,7 @@ mod examples;
 mod excuses;
 mod files;
 mod graphs;
+mod inline;
 mod own_time;
 mod plain;
 mod slots;

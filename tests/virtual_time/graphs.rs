@@ -15,7 +15,7 @@ use punctual_model::{
     ActorId, Copies, Graph, Instant, Ns, Order, OrderRule, Place, Preempted, Scheduler,
     SchedulerId, Supply, Tile, When,
 };
-use punctual_trace::{Log, RunVerdict};
+use punctual_trace::{Log, RunVerdict, State};
 
 use crate::composability::{NEIGHBOURS, policy, scheduler, with_neighbour};
 
@@ -96,6 +96,7 @@ fn graph(name: &str, tiles: [Tile; 2], mode: Mode, random: &mut Random) -> Graph
                 When::BetweenSlots(Preempted::PassedOver),
                 OrderRule::RoundRobin,
             ),
+            Mode::Inline => (When::Inline, OrderRule::RoundRobin),
             Mode::Plain => continue,
             Mode::Tdm => (
                 When::BetweenSlots(Preempted::PassedOver),
@@ -116,15 +117,18 @@ pub(crate) enum Mode {
     Between,
     PassedOver,
     Tdm,
+    /// Its actors are threads of the core.
+    Inline,
     /// It is not real-time: its tasks run to completion.
     Plain,
 }
 
-const MODES: [Mode; 5] = [
+const MODES: [Mode; 6] = [
     Mode::OwnTime,
     Mode::Between,
     Mode::PassedOver,
     Mode::Tdm,
+    Mode::Inline,
     Mode::Plain,
 ];
 
@@ -231,6 +235,53 @@ fn a_graph_that_decides_between_slots_sees_nobody() {
     graphs_see_nobody(Mode::Between, &Faults::default());
     graphs_see_nobody(Mode::PassedOver, &Faults::default());
     graphs_see_nobody(Mode::Tdm, &Faults::default());
+}
+
+#[test]
+fn a_graph_whose_actors_are_threads_of_the_core_sees_nobody() {
+    graphs_see_nobody(Mode::Inline, &Faults::default());
+}
+
+/// The long firing has turns of 10 ms, and the short ones fire between them, once each.
+#[test]
+fn a_firing_that_is_longer_than_a_turn_lets_the_other_threads_fire() {
+    let mut graph = Graph::new("g");
+    let tile = Tile::cpu(CpuId(0));
+    let long = graph.actor("long", tile, Work::from_ms(25));
+    let short = graph.actor("short", tile, Work::from_ms(1));
+    graph.fifo("tokens", short, long).initial = 5;
+    let when = When::Inline;
+    let by = OrderRule::RoundRobin;
+    graph.orders.push(Order { tile, when, by });
+    let system = System {
+        cpus: vec![Cpu {
+            name: "a".into(),
+            host: None,
+            policy: PolicyKind::Fifo,
+        }],
+        graphs: vec![graph],
+        ..System::default()
+    };
+    let log = log(&system, Faults::default());
+    let moves = log.cpus[0].moves.iter();
+    let computes = moves.filter(|moved| moved.state == State::Compute);
+    let seen: Vec<(u32, u64, bool)> = computes
+        .map(|m| (m.actor.0, m.at.ticks() / 1_000_000, m.preempted))
+        .take(9)
+        .collect();
+    let expected = [
+        (0, 0, false),
+        (0, 10, true),
+        (1, 10, false),
+        (0, 11, false),
+        (0, 21, true),
+        (1, 21, false),
+        (0, 22, false),
+        (1, 27, false),
+        (0, 28, false),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(punctual::rules::check(&log), []);
 }
 
 /// An engine of its own for each application: nobody sees what another one copies.

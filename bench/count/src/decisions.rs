@@ -143,7 +143,7 @@ pub(crate) fn shard(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> Result<Shard<An
     })
 }
 
-fn cpu(policy: PolicyKind<Ns>) -> Cpu {
+pub(crate) fn cpu(policy: PolicyKind<Ns>) -> Cpu {
     Cpu {
         name: "0".to_owned(),
         host: None,
@@ -192,7 +192,7 @@ fn tree(levels: u16, branches: &[Vec<Task>]) -> Result<Shard<AnyPolicy>, String>
     shard_of(system)
 }
 
-fn shard_of(system: System) -> Result<Shard<AnyPolicy>, String> {
+pub(crate) fn shard_of(system: System) -> Result<Shard<AnyPolicy>, String> {
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
     tables.set_duration(&system, LONG);
     let cpu = tables.cpus.pop().ok_or("no CPU")?;
@@ -201,15 +201,15 @@ fn shard_of(system: System) -> Result<Shard<AnyPolicy>, String> {
 }
 
 /// A shard with its sink and a clock.
-struct Core<S> {
-    shard: Shard<AnyPolicy>,
+pub(crate) struct Core<S> {
+    pub(crate) shard: Shard<AnyPolicy>,
     sink: S,
-    now: Instant,
+    pub(crate) now: Instant,
 }
 
 impl<S: Sink> Core<S> {
     /// All that is due at the start has been released.
-    fn new(shard: Shard<AnyPolicy>, sink: S) -> Core<S> {
+    pub(crate) fn new(shard: Shard<AnyPolicy>, sink: S) -> Core<S> {
         let now = Instant::ZERO;
         let mut core = Core { shard, sink, now };
         for _ in 0..=core.shard.places() {
@@ -220,7 +220,7 @@ impl<S: Sink> Core<S> {
 
     /// The event comes so many ticks after the one before.
     #[inline(always)]
-    fn enter(&mut self, ticks: u64, event: Event) -> Decision {
+    pub(crate) fn enter(&mut self, ticks: u64, event: Event) -> Decision {
         self.now = self.now.saturating_add(Span::from_ticks(ticks));
         self.shard.handle(self.now, event, &mut self.sink)
     }

@@ -11,6 +11,7 @@ mod decisions;
 mod live;
 mod planning;
 mod scenario;
+mod slots;
 mod stepper;
 mod switching;
 mod virtual_time;

@@ -11,7 +11,7 @@
 //! 1. A tile executes one graph and nothing else (`System::validate`).
 //! 2. Its application decides whenever a firing ends, by turns (round robin) or in a static order.
 //!    Or it decides once, at the start of each slot; the rest of a slot after a firing is then no
-//!    supply (`tile`).
+//!    supply. Or its actors are threads of the core, which take turns (`tile`).
 //! 3. Claiming and releasing tokens and the decisions of the application are part of the wcets;
 //!    copies between memories, too, unless the graph says how long these take (`copies`).
 //! 4. An earlier end delays nobody: rates do not depend on data (Wiggers et al. 2009, §3).

@@ -85,6 +85,12 @@ pub(crate) fn episode(machine: &Machine) -> Checked<Work> {
     in_range(episode, "overheads")
 }
 
+/// The turn of a thread without deadlines among its equals, which a timer may end.
+pub(crate) fn turn(machine: &Machine) -> Checked<Work> {
+    let turn = episode(machine)?.checked_add(machine.timer);
+    in_range(turn, "overheads")
+}
+
 /// One preemption, and the refill of the caches behind it.
 fn preemption(machine: &Machine) -> Option<Work> {
     machine.preemption.checked_add(machine.cache_delay)

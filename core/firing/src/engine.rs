@@ -23,7 +23,8 @@ pub enum Activity {
     /// It goes on where it was preempted.
     GoOn(usize),
     /// The idle task. In own time the platform asks again when tokens or space may have come;
-    /// between slots the rest of the slot stays empty.
+    /// between slots the rest of the slot stays empty; inline the thread yields, and asks by
+    /// [`Engine::resumed`] in its next turn.
     Idle,
 }
 
@@ -86,19 +87,24 @@ impl Engine<Declared> {
     /// The actors of `graph` on `tile`, by the order that the graph declares for it. O(actors ·
     /// FIFOs).
     pub fn declared(graph: &Graph, tile: Tile) -> Engine<Declared> {
-        let when = graph
-            .order_on(tile)
-            .map_or(When::OwnTime, |order| order.when);
-        Engine::new(graph, tile, when, Declared::of(graph, tile))
+        Engine::new(graph, tile, graph.when_on(tile), Declared::of(graph, tile))
     }
 }
 
 impl<S: TaskScheduler> Engine<S> {
     /// The actors of `graph` on `tile`, in the order of the file, all idle. O(actors · FIFOs).
     pub fn new(graph: &Graph, tile: Tile, when: When, scheduler: S) -> Engine<S> {
-        let actors = (0..).map(ActorId).zip(&graph.actors);
-        let here = actors.filter(|(_, actor)| actor.tile == tile);
-        let tasks = here.map(|(actor, _)| Task {
+        Engine::of(graph, graph.actors_on(tile), when, scheduler)
+    }
+
+    /// These actors of `graph`. O(actors · FIFOs).
+    pub fn of(
+        graph: &Graph,
+        actors: impl Iterator<Item = ActorId>,
+        when: When,
+        scheduler: S,
+    ) -> Engine<S> {
+        let tasks = actors.map(|actor| Task {
             actor,
             state: State::Idle,
             preempted: false,
@@ -121,7 +127,7 @@ impl<S: TaskScheduler> Engine<S> {
         let Some(place) = self.current else {
             return match self.when {
                 When::OwnTime => self.decide(fifos, observer),
-                When::BetweenSlots(_) => Activity::Idle,
+                When::BetweenSlots(_) | When::Inline => Activity::Idle,
             };
         };
         let task = &mut self.tasks[place];
@@ -147,7 +153,7 @@ impl<S: TaskScheduler> Engine<S> {
                 self.current = None;
                 match self.when {
                     When::OwnTime => self.decide(fifos, observer),
-                    When::BetweenSlots(_) => Activity::Idle,
+                    When::BetweenSlots(_) | When::Inline => Activity::Idle,
                 }
             }
         }

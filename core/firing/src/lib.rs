@@ -10,7 +10,8 @@
 //! ```
 //!
 //! [`When`] says when an application decides: after each firing (own time), or once per slot at its
-//! start, by a policy that is trusted (between slots). [`Plain`] is the engine of an application
+//! start, by a policy that is trusted (between slots). Or the core does, and each actor has an
+//! engine to itself on a thread of its own (inline). [`Plain`] is the engine of an application
 //! that is not real-time (Fig. 6): tasks run to completion, and it decides when a FIFO blocks one.
 //!
 //! # Invariants

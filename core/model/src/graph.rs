@@ -168,6 +168,20 @@ pub enum When {
     /// Once per slot, at its start; after a firing the rest of the slot stays empty (CompOSe's OS
     /// time).
     BetweenSlots(Preempted),
+    /// The core decides: each actor of the tile is a thread of it. One that has fired, or may not
+    /// fire, yields to the others; a firing that is longer than [`When::TURN`] takes turns with
+    /// theirs.
+    Inline,
+}
+
+impl When {
+    /// The longest that a thread without deadlines executes before its equals have their turns.
+    pub const TURN: Span<Ns> = Span::from_ms(10);
+
+    /// Whether it decides once per slot.
+    pub const fn is_between_slots(self) -> bool {
+        matches!(self, When::BetweenSlots(_))
+    }
 }
 
 /// The fate of a firing that the end of a slot has preempted, where the next slot decides.
@@ -270,6 +284,19 @@ impl Graph {
     /// The order of a tile, if it has one of its own.
     pub fn order_on(&self, tile: Tile) -> Option<&Order> {
         self.orders.iter().find(|order| order.tile == tile)
+    }
+
+    /// The actors of a tile, in the order of the file.
+    pub fn actors_on(&self, tile: Tile) -> impl Iterator<Item = ActorId> {
+        let all = (0..).map(ActorId).zip(&self.actors);
+        all.filter(move |(_, actor)| actor.tile == tile)
+            .map(|(id, _)| id)
+    }
+
+    /// When a tile decides.
+    pub fn when_on(&self, tile: Tile) -> When {
+        self.order_on(tile)
+            .map_or(When::OwnTime, |order| order.when)
     }
 
     /// The static orders, with their tiles.

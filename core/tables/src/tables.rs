@@ -24,7 +24,7 @@ use punctual_kern::{
 };
 use punctual_model::{
     CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, Protocol, SchedulerId, Span, Stage,
-    System, Task, TaskId, ThreadId, Use, Work,
+    System, Task, TaskId, ThreadId, Use, When, Work,
 };
 
 pub use nodes::{FallbackRow, NodeRow};
@@ -36,7 +36,7 @@ const MAX_PENDING: usize = 1 << 20;
 /// at most 1/20,000 of the rate.
 const LEAST_STEP: u64 = 10_000;
 /// Longest turn of a background thread among its equals.
-const BACKGROUND_TURN: Span<Ns> = Span::from_ms(10);
+const BACKGROUND_TURN: Span<Ns> = When::TURN;
 
 /// The shards of a system, in ticks of one platform.
 #[derive(Clone, PartialEq, Eq, Debug)]

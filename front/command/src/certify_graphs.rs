@@ -2,7 +2,9 @@
 
 use punctual_analysis::graph_schedule;
 use punctual_certificate::graph as plain;
-use punctual_model::{Graph, GraphId, PolicyKind, Span, Supply, System, Tile, When, Work};
+use punctual_model::{
+    Graph, GraphId, Ns, Order, PolicyKind, Preempted, Span, Supply, System, Tile, When, Work,
+};
 
 /// The certificate of the graphs of a system, which have the file for themselves.
 pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> {
@@ -90,9 +92,7 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
 
 fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile, String> {
     let order = graph.order_on(tile);
-    if order.is_some_and(|order| order.when != When::OwnTime) {
-        return Err("not certified: an application that decides between slots".into());
-    }
+    let decides = decides(system, order)?;
     let mut fixed = graph.static_orders();
     let order = fixed.find(|&(at, _)| at == tile);
     let order = order.map(|(_, firings)| firings.iter().map(|id| id.index()).collect());
@@ -107,6 +107,7 @@ fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile,
             slots: Vec::new(),
             overhead: 0,
             order,
+            decides,
         });
     };
     let frame = match (cpu.map(|cpu| cpu.policy), scheduler.parent) {
@@ -125,6 +126,18 @@ fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile,
             .collect(),
         _ => Vec::new(),
     };
+    Ok(plain::Tile {
+        name: scheduler.name.clone(),
+        frame: Some(frame),
+        slots,
+        overhead: overheads(system, Work::ZERO)?,
+        order,
+        decides,
+    })
+}
+
+/// The switches and the refill of a slot or a turn, and `first`.
+fn overheads(system: &System, first: Work<Ns>) -> Result<u64, String> {
     let machine = &system.machine;
     let terms = [
         machine.switch,
@@ -132,17 +145,28 @@ fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile,
         machine.preemption,
         machine.cache_delay,
     ];
-    let overhead = terms
-        .iter()
-        .try_fold(Work::ZERO, |sum, &term| sum.checked_add(term));
-    Ok(plain::Tile {
-        name: scheduler.name.clone(),
-        frame: Some(frame),
-        slots,
-        overhead: overhead
-            .ok_or("not certified: overheads beyond 64 bits")?
-            .as_ns(),
-        order,
+    let mut terms = terms.iter();
+    let sum = terms.try_fold(first, |sum, &term| sum.checked_add(term));
+    let sum = sum.map(Work::as_ns);
+    sum.ok_or("not certified: overheads beyond 64 bits".into())
+}
+
+fn decides(system: &System, order: Option<&Order>) -> Result<Option<plain::Decides>, String> {
+    let Some(order) = order else {
+        return Ok(None);
+    };
+    Ok(match (order.when, order.by.listed()) {
+        (When::OwnTime, _) => None,
+        (When::BetweenSlots(Preempted::Continues), _) => Some(plain::Decides::Continues),
+        (When::BetweenSlots(Preempted::PassedOver), []) => Some(plain::Decides::PassesOver),
+        (When::BetweenSlots(Preempted::PassedOver), owners) => {
+            let owners = owners.iter().map(|id| id.index());
+            Some(plain::Decides::Owners(owners.collect()))
+        }
+        (When::Inline, _) => Some(plain::Decides::Threads {
+            turn: When::TURN.as_ns(),
+            cost: overheads(system, system.machine.timer)?,
+        }),
     })
 }
 

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use punctual::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
-use punctual_model::{ActorId, CpuId, GraphId, Ns, SchedulerId, Span, System, TaskId, Trust};
+use punctual_model::{
+    ActorId, CpuId, Graph, GraphId, Ns, SchedulerId, Span, System, TaskId, Tile, Trust, When,
+};
 
 use crate::input;
 use punctual_terminal::ending::Failure;
@@ -228,8 +230,13 @@ fn find_actor(system: &System, name: &str) -> Result<Option<(GraphId, ActorId)>,
 /// Only a scheduler that decides on its own supply has code that can misbehave, and a graph that
 /// does so in its slots.
 fn find_child(system: &System, name: &str) -> Result<SchedulerId, Failure> {
-    let actors = system.graphs.iter().flat_map(|graph| &graph.actors);
-    let tiles: Vec<_> = actors.map(|actor| actor.tile.scheduler).collect();
+    let own = |graph: &Graph, tile: Tile| graph.when_on(tile) != When::Inline;
+    let graphs = system.graphs.iter();
+    let tiles = graphs.flat_map(|graph| {
+        let tiles = graph.actors.iter().map(|actor| actor.tile);
+        tiles.filter(|&tile| own(graph, tile))
+    });
+    let tiles: Vec<_> = tiles.map(|tile| tile.scheduler).collect();
     let all = (0..).map(SchedulerId).zip(&system.schedulers);
     let own_time = all
         .filter(|(id, scheduler)| scheduler.trust == Trust::OwnTime || tiles.contains(&Some(*id)));

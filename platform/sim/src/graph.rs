@@ -7,26 +7,30 @@
 //! Claims and releases take the time of their copies where the graph says it. The tile waits for
 //! the copies of a claim. A release is over when the copy engine begins with it. Its tokens arrive
 //! when the engine has made the copy, also while another thread has the processor.
+//!
+//! Where the core decides, each actor has such a body. It fires once and yields; the last one of
+//! its tile that may not fire polls.
 
+pub(crate) mod asked;
 pub(crate) mod copies;
+pub(crate) mod turns;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::slice;
 
-use punctual_firing::{
-    Activity, Call, Declared, Engine, Fifos, Moved, Observer, Rule, State, TaskScheduler, Tasks,
-    When,
-};
+use punctual_firing::{Activity, Call, Engine, Fifos, Moved, Observer, Rule, State, When};
 use punctual_model::{
     Actor, ActorId, Graph, GraphId, GraphThread, Instant, Ns, Span, TaskId, Tile, Work, WorkSource,
 };
 
 use crate::RATE;
 use crate::body::{Act, Body, Nudges, Step};
-use crate::faults::{Faults, Misconduct};
+use crate::faults::Faults;
 use crate::random::Random;
-use copies::{CopyEngine, Tokens};
+use asked::Asked;
+use copies::Tokens;
+use turns::OfTile;
 
 /// Most transitions that are kept of a CPU.
 const MAX_MOVES: usize = 1 << 23;
@@ -94,7 +98,9 @@ pub(crate) struct GraphBody {
     engine: Engine<Asked>,
     /// Tokens and space, for all tiles of the graph.
     fifos: Rc<RefCell<Tokens>>,
-    copies: CopyEngine,
+    of_tile: Rc<OfTile>,
+    /// It waits for tokens: for any actor of its tile.
+    polls: bool,
     moves: Moves,
     /// By the place of the actor: itself, its work by phase, and how much is left of a firing that
     /// was preempted.
@@ -111,8 +117,8 @@ pub(crate) struct GraphBody {
     /// Decided when it was switched in.
     decided: Option<Activity>,
     has_begun: bool,
-    /// By FIFO: the thread of another tile that reads it, and the one that writes it.
-    ends: Vec<[Option<TaskId>; 2]>,
+    /// By FIFO: the threads of another tile that may wait for its tokens, and for its space.
+    ends: Vec<[Vec<TaskId>; 2]>,
     /// By FIFO: whether a claim copies from it, and a release into it.
     copied: Vec<[bool; 2]>,
     /// The FIFOs that this tile reads.
@@ -134,15 +140,15 @@ impl GraphBody {
     pub(crate) fn new(
         (graph, thread, own): (&Graph, &GraphThread, &[&GraphThread]),
         (faults, seed, moves): (&Faults, u64, &Moves),
-        fifos: Rc<RefCell<Tokens>>,
+        (fifos, of_tile): (Rc<RefCell<Tokens>>, Rc<OfTile>),
     ) -> GraphBody {
         let tile = thread.tile;
-        let when = graph
-            .order_on(tile)
-            .map_or(When::OwnTime, |order| order.when);
         let asked = Asked::of(graph, tile, faults);
         let loops = asked.loops();
-        let engine = Engine::new(graph, tile, when, asked);
+        let engine = match thread.actor {
+            Some(actor) => Engine::of(graph, [actor].into_iter(), When::Inline, asked),
+            None => Engine::new(graph, tile, graph.when_on(tile), asked),
+        };
         let places = 0..engine.actors();
         let actors: Vec<ActorId> = places.filter_map(|place| engine.actor(place)).collect();
         let work = |&actor: &ActorId| {
@@ -158,12 +164,13 @@ impl GraphBody {
             let has_bytes = fifo.token_size > 0 && graph.copies.is_some();
             [graph.claim_copies(fifo), graph.release_copies(fifo)].map(|copied| has_bytes && copied)
         });
-        let here = |fifo: &usize| actors.contains(&graph.fifos[*fifo].to);
+        let here = |fifo: &usize| graph.actors[graph.fifos[*fifo].to.index()].tile == tile;
         let mut body = GraphBody {
             copied: copied.collect(),
             read: (0..graph.fifos.len()).filter(here).collect(),
             declared: graph.clone(),
-            copies: CopyEngine::default(),
+            of_tile,
+            polls: false,
             until: vec![Instant::ZERO; actors.len()],
             arrives: vec![None; actors.len()],
             task: thread.task,
@@ -182,7 +189,7 @@ impl GraphBody {
             computes: false,
             decided: None,
             has_begun: false,
-            peers: ends.iter().flatten().flatten().copied().collect(),
+            peers: peers(&ends),
             ends,
             shorter: faults.short_firings.then(|| shorter(seed, place)),
         };
@@ -233,7 +240,7 @@ impl GraphBody {
         let time = self.copying(place, 0);
         self.until[place] = match time.is_zero() {
             true => now,
-            false => self.copies.copy(now, time).1,
+            false => self.of_tile.copies.borrow_mut().copy(now, time).1,
         };
     }
 
@@ -243,7 +250,7 @@ impl GraphBody {
         (self.until[place], self.arrives[place]) = match time.is_zero() {
             true => (now, None),
             false => {
-                let (begin, end) = self.copies.copy(now, time);
+                let (begin, end) = self.of_tile.copies.borrow_mut().copy(now, time);
                 (begin, Some(end))
             }
         };
@@ -277,6 +284,24 @@ impl GraphBody {
         Step { work, act }
     }
 
+    /// The thread of an actor has no firing to go on with: it begins one in its turn. So a firing
+    /// begins with a whole turn, and after a wait it is the turn of another first.
+    fn takes_turns(&mut self, ended: bool, now: Instant) -> Step {
+        let yields = Step {
+            work: Some(Work::ZERO),
+            act: Act::Yield,
+        };
+        match ended {
+            true => self.of_tile.changes(),
+            false if self.of_tile.passes() => {
+                self.polls = true;
+                return self.idle(now);
+            }
+            false => {}
+        }
+        yields
+    }
+
     /// The work of the firing that this actor begins.
     fn work(&mut self, place: usize) -> Work {
         let phase = self.engine.rule(place).map_or(0, |rule| rule.phase());
@@ -300,10 +325,15 @@ impl Body for GraphBody {
             self.moves.fault(self.task, 0);
             return Step { work: None, act };
         }
+        if std::mem::take(&mut self.polls) {
+            return self.takes_turns(true, now);
+        }
+        let is_inline = self.of_tile.is_inline();
         loop {
+            let fires = self.fires.is_some();
             let activity = match self.decided.take() {
                 Some(decided) => decided,
-                None if self.has_begun => {
+                None if self.has_begun && (fires || !is_inline) => {
                     self.ask(now, others, |engine, fifos, told| engine.next(fifos, told))
                 }
                 None => self.ask(now, others, |engine, fifos, told| {
@@ -331,12 +361,14 @@ impl Body for GraphBody {
                         self.left[place]
                     }
                 },
+                Activity::Idle if is_inline => return self.takes_turns(fires, now),
                 Activity::Idle => return self.idle(now),
                 Activity::Reset(place) => {
                     self.draw_rates(place);
                     continue;
                 }
                 Activity::Claim(place) => {
+                    self.of_tile.changes();
                     self.claim(place, now);
                     self.rest(place, now)
                 }
@@ -367,6 +399,9 @@ impl Body for GraphBody {
         if self.loops {
             return false;
         }
+        if self.of_tile.is_inline() && self.fires.is_none() {
+            return self.polls;
+        }
         // A decision releases nothing, so nobody needs a nudge.
         let others = &mut Nudges::default();
         let decided = self.ask(now, others, |engine, fifos, told| {
@@ -381,16 +416,27 @@ impl Body for GraphBody {
     }
 }
 
-/// By FIFO: the thread of another tile that reads it, and the one that writes it.
-pub(crate) fn ends(graph: &Graph, tile: Tile, own: &[&GraphThread]) -> Vec<[Option<TaskId>; 2]> {
+/// By FIFO: the threads of another tile that may wait for its tokens, and for its space. Any thread
+/// of a tile may wait for all of it.
+pub(crate) fn ends(graph: &Graph, tile: Tile, own: &[&GraphThread]) -> Vec<[Vec<TaskId>; 2]> {
     let elsewhere = |actor: ActorId| {
         let there = graph.actors[actor.index()].tile;
-        let thread = own.iter().find(|thread| thread.tile == there);
-        thread.filter(|_| there != tile).map(|thread| thread.task)
+        let waiting = own
+            .iter()
+            .filter(|thread| thread.tile == there && there != tile);
+        waiting.map(|thread| thread.task).collect()
     };
     let fifos = graph.fifos.iter();
     let ends = fifos.map(|fifo| [fifo.to, fifo.from].map(elsewhere));
     ends.collect()
+}
+
+/// All of them.
+pub(crate) fn peers(ends: &[[Vec<TaskId>; 2]]) -> Vec<TaskId> {
+    let mut peers: Vec<TaskId> = ends.iter().flatten().flatten().copied().collect();
+    peers.sort_unstable();
+    peers.dedup();
+    peers
 }
 
 /// The number of a graph on a tile; not by its task's, which depends on the neighbours.
@@ -413,54 +459,10 @@ pub(crate) fn shortened(random: &mut Random, work: Work) -> Work {
         .max(Work::from_ticks(1))
 }
 
-/// The declared order of a tile, or what a wrong task scheduler says in its place.
-pub(crate) struct Asked {
-    declared: Declared,
-    misconduct: Option<Misconduct>,
-    lies: usize,
-}
-
-impl Asked {
-    pub(crate) fn of(graph: &Graph, tile: Tile, faults: &Faults) -> Asked {
-        let at_fault = faults.children.iter();
-        let mut at_fault = at_fault.filter(|(child, _)| Some(*child) == tile.scheduler);
-        Asked {
-            declared: Declared::of(graph, tile),
-            misconduct: at_fault.next().map(|(_, misconduct)| *misconduct),
-            lies: 0,
-        }
-    }
-
-    /// It never answers.
-    pub(crate) fn loops(&self) -> bool {
-        self.misconduct == Some(Misconduct::Loops)
-    }
-}
-
-impl TaskScheduler for Asked {
-    fn next(&mut self, tasks: &dyn Tasks) -> Option<usize> {
-        match self.misconduct {
-            None => self.declared.next(tasks),
-            Some(Misconduct::Silent | Misconduct::Loops) => None,
-            Some(Misconduct::Lies) => {
-                self.lies += 1;
-                let asleep = |&task: &usize| !tasks.check_firing_rules(task);
-                let mut not_able = (0..tasks.count()).filter(asleep);
-                // Some that may not fire, some that are not there, and now and then the truth.
-                match self.lies % 3 {
-                    0 => self.declared.next(tasks),
-                    1 => not_able.next().or(Some(tasks.count())),
-                    _ => Some(tasks.count() + self.lies),
-                }
-            }
-        }
-    }
-}
-
 /// FIFOs that tell the other end what has come or gone.
 pub(crate) struct Seen<'a> {
     pub(crate) tokens: &'a mut Tokens,
-    pub(crate) ends: &'a [[Option<TaskId>; 2]],
+    pub(crate) ends: &'a [[Vec<TaskId>; 2]],
     pub(crate) copied: &'a [[bool; 2]],
     /// When the copies of the firing that ends arrive.
     pub(crate) arrival: Option<Instant>,
@@ -469,8 +471,8 @@ pub(crate) struct Seen<'a> {
 
 impl Seen<'_> {
     fn tell(&mut self, fifo: usize, end: usize) {
-        let task = self.ends.get(fifo).and_then(|ends| ends[end]);
-        if let Some(task) = task {
+        let tasks = self.ends.get(fifo).map(|ends| &*ends[end]);
+        for &task in tasks.unwrap_or_default() {
             self.others.nudge(task);
         }
     }

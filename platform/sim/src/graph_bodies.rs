@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_model::{GraphId, GraphThread, System, TaskId};
+use punctual_model::{GraphId, GraphThread, System, TaskId, Tile};
 
 use crate::body::Body;
 use crate::faults::Faults;
 use crate::graph::copies::Tokens;
+use crate::graph::turns::OfTile;
 use crate::graph::{GraphBody, Moves};
 use crate::graph_plain::PlainBody;
 
@@ -23,12 +24,20 @@ pub fn graph_bodies(
     for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
         let own: Vec<&GraphThread> = threads.iter().filter(|t| t.graph == id).collect();
         let fifos = Rc::new(RefCell::new(Tokens::at_first(graph)));
+        let mut tiles: Vec<(Tile, Rc<OfTile>)> = Vec::new();
         for thread in &own {
             let (of, given) = ((graph, *thread, &*own), (faults, seed, moves));
             let fifos = Rc::clone(&fifos);
+            let known = tiles.iter().find(|(tile, _)| *tile == thread.tile);
+            let shared = known.map(|(_, shared)| Rc::clone(shared));
+            let shared = shared.unwrap_or_else(|| {
+                let shared = Rc::new(OfTile::new(graph, thread.tile));
+                tiles.push((thread.tile, Rc::clone(&shared)));
+                shared
+            });
             let body: Box<dyn Body> = match graph.plain {
                 true => Box::new(PlainBody::new(of, given, fifos)),
-                false => Box::new(GraphBody::new(of, given, fifos)),
+                false => Box::new(GraphBody::new(of, given, (fifos, shared))),
             };
             bodies.push((thread.task, body));
         }

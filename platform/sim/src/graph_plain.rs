@@ -12,8 +12,9 @@ use punctual_model::{ActorId, Graph, GraphId, GraphThread, Instant, TaskId, Tile
 
 use crate::body::{Act, Body, Nudges, Step};
 use crate::faults::Faults;
+use crate::graph::asked::Asked;
 use crate::graph::copies::Tokens;
-use crate::graph::{Asked, Moves, Seen, Told, ends, place, shortened, shorter, works};
+use crate::graph::{Moves, Seen, Told, ends, peers, place, shortened, shorter, works};
 use crate::random::Random;
 
 /// One application on one tile.
@@ -31,7 +32,7 @@ pub(crate) struct PlainBody {
     /// A task works: else it is about to call a FIFO, or nobody runs.
     works: bool,
     /// By FIFO: the thread of another tile that reads it, and the one that writes it.
-    ends: Vec<[Option<TaskId>; 2]>,
+    ends: Vec<[Vec<TaskId>; 2]>,
     peers: Vec<TaskId>,
     /// Rounds are shorter by chance.
     shorter: Option<Random>,
@@ -127,7 +128,7 @@ impl PlainBody {
                 .collect(),
             actors,
             works: false,
-            peers: ends.iter().flatten().flatten().copied().collect(),
+            peers: peers(&ends),
             ends,
             shorter: faults.short_firings.then(|| shorter(seed, place)),
         }

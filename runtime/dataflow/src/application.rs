@@ -17,7 +17,8 @@ use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::plain::{Code, PlainTile, TaskFifos};
 use crate::slots::Slots;
-use crate::tile::Tile;
+use crate::tile::{Modes, Tile};
+use crate::turns::{OfTile, Turns};
 
 /// Transitions that a tile keeps where nobody says how many.
 const TRANSITIONS: usize = 1 << 20;
@@ -29,6 +30,8 @@ pub enum GraphError {
     NoSuch(String),
     /// None of its actors is on this tile.
     NoTile(TileId),
+    /// The core decides on this tile: nobody asks a task scheduler.
+    Inline(TileId),
     /// The FIFO could not be made.
     Fifo(String, FifoError),
     /// The first tokens of a FIFO are not as many bytes as the graph says.
@@ -55,6 +58,12 @@ impl fmt::Display for GraphError {
         match self {
             GraphError::NoSuch(name) => write!(f, "the graph has no `{name}`"),
             GraphError::NoTile(tile) => write!(f, "the graph has no actor on {tile:?}"),
+            GraphError::Inline(tile) => {
+                write!(
+                    f,
+                    "the core decides on {tile:?}, and asks no task scheduler"
+                )
+            }
             GraphError::Fifo(name, error) => write!(f, "the FIFO `{name}`: {error}"),
             GraphError::Initial(name) => {
                 write!(
@@ -232,7 +241,7 @@ impl Application {
     /// believed.
     ///
     /// # Errors
-    /// [`GraphError::NoTile`].
+    /// [`GraphError::NoTile`], [`GraphError::Inline`].
     pub fn task_scheduler(
         &mut self,
         tile: TileId,
@@ -240,6 +249,9 @@ impl Application {
     ) -> Result<&mut Application, GraphError> {
         if !self.graph.actors.iter().any(|actor| actor.tile == tile) {
             return Err(GraphError::NoTile(tile));
+        }
+        if self.graph.when_on(tile) == When::Inline {
+            return Err(GraphError::Inline(tile));
         }
         self.schedulers.retain(|(of, _)| *of != tile);
         self.schedulers.push((tile, Box::new(scheduler)));
@@ -263,7 +275,8 @@ impl Application {
         self
     }
 
-    /// The tiles, in the order of their first actors, with all memory that they will use.
+    /// The tiles, in the order of their first actors, with all memory that they will use. Where the
+    /// core decides there is one for each actor, in the order of the file.
     ///
     /// # Errors
     /// [`GraphError::BetweenSlots`], [`GraphError::Fifo`], [`GraphError::Work`].
@@ -313,10 +326,22 @@ impl Application {
             ends[tile_of(of.to)].set_reader(at, reader);
         }
         let mut made = tiles.iter().zip(ends);
-        made.try_fold(Vec::new(), |mut all, (&tile, ends)| {
-            let order = self.graph.order_on(tile);
-            let between = match order.map_or(When::OwnTime, |order| order.when) {
+        made.try_fold(Vec::new(), |mut all, (&tile, mut ends)| {
+            let here: Vec<ActorId> = self.graph.actors_on(tile).collect();
+            let between = match self.graph.when_on(tile) {
                 When::OwnTime => None,
+                When::Inline => {
+                    let of_tile = Arc::new(OfTile::new(ends.watch(), here.len()));
+                    for id in here {
+                        let modes = Modes {
+                            turns: Some(Turns::new(Arc::clone(&of_tile), Meter::new())),
+                            ..Modes::default()
+                        };
+                        let own = ends.take(&Rule::of(&self.graph, id));
+                        all.push(self.tile(tile, &[id], own, modes));
+                    }
+                    return Ok(all);
+                }
                 When::BetweenSlots(preempted) => {
                     let slots = slots(tile);
                     let no_slots = || GraphError::BetweenSlots(self.graph.name.clone());
@@ -324,22 +349,30 @@ impl Application {
                     Some(Between::new(slots.ok_or_else(no_slots)?, passes_over))
                 }
             };
-            all.push(self.tile(tile, ends, between));
+            let modes = Modes {
+                between,
+                ..Modes::default()
+            };
+            all.push(self.tile(tile, &here, ends, modes));
             Ok(all)
         })
     }
 
-    fn tile(&mut self, tile: TileId, mut ends: Ends, between: Option<Between>) -> Tile {
+    /// These actors of a tile.
+    fn tile(&mut self, tile: TileId, ids: &[ActorId], mut ends: Ends, mut modes: Modes) -> Tile {
         let meter = Meter::new();
         let graph = &self.graph;
-        let here = (0..).map(ActorId).zip(&graph.actors);
-        let here: Vec<_> = here.filter(|(_, actor)| actor.tile == tile).collect();
+        let here = ids.iter().map(|&id| (id, &graph.actors[id.index()]));
+        let here: Vec<_> = here.collect();
         let books = here.iter().map(|(id, actor)| {
             let wcet = actor.wcet.iter().map(|&wcet| meter.ticks(wcet));
             ActorBook::new(*id, &actor.name, wcet.collect(), self.firings[id.index()])
         });
         let of = (&*graph.name, tile);
-        let mut book = TileBook::new(of, books.collect(), self.transitions, meter.frequency());
+        // The threads of one tile share what is kept of it.
+        let share = graph.actors_on(tile).count() / here.len().max(1);
+        let transitions = self.transitions / share.max(1);
+        let mut book = TileBook::new(of, books.collect(), transitions, meter.frequency());
         let duties = here.iter().map(|(id, actor)| {
             let duty = self.duties[id.index()].take();
             duty.unwrap_or_else(|| {
@@ -362,11 +395,9 @@ impl Application {
             Some(at) => self.schedulers.swap_remove(at).1,
             None => Box::new(Declared::of(graph, tile)),
         };
-        let when = graph
-            .order_on(tile)
-            .map_or(When::OwnTime, |order| order.when);
-        let (scheduler, plain): (AnyScheduler, _) = match graph.plain {
-            false => (scheduler, None),
+        let when = graph.when_on(tile);
+        let scheduler: AnyScheduler = match graph.plain {
+            false => scheduler,
             true => {
                 let gauges = Arc::new(ends.gauges());
                 book.keep_calls();
@@ -378,17 +409,17 @@ impl Application {
                     let fifos = [places(rule.inputs()), places(rule.outputs())];
                     (code, fifos, ends.take(&rule))
                 });
-                let plain = PlainTile {
+                modes.plain = Some(PlainTile {
                     scheduler,
                     tasks: tasks.collect(),
                     gauges,
-                };
-                (Box::new(RoundRobin), Some(plain))
+                });
+                Box::new(RoundRobin)
             }
         };
-        let engine = Engine::new(graph, tile, when, scheduler);
+        let engine = Engine::of(graph, ids.iter().copied(), when, scheduler);
         let notes = Notes::new(Arc::new(book), meter);
-        Tile::new(engine, ends, duties, notes, (between, plain))
+        Tile::new(engine, ends, duties, notes, modes)
     }
 
     /// A FIFO without a limit gets room for two iterations beyond its first tokens, or for two

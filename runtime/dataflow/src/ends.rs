@@ -86,6 +86,14 @@ impl Ends {
         Gauges(ends.map(gauge).collect())
     }
 
+    /// The numbers of all ends that are here, for one who waits for a change of them.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch {
+            read: self.readers.iter().flatten().map(Reader::gauge).collect(),
+            written: self.writers.iter().flatten().map(Writer::gauge).collect(),
+        }
+    }
+
     /// Copies the output of a firing to where its FIFOs are. O(bytes).
     pub(crate) fn send(&mut self, outputs: &[Port]) {
         for port in outputs {
@@ -172,6 +180,22 @@ impl Fifos for Ends {
         if let Some(writer) = &mut self.writers[fifo] {
             writer.release(count, &mut self.copies);
         }
+    }
+}
+
+/// FIFOs of a tile. While none of its actors fires, other tiles only add tokens and space.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    read: Vec<Gauge>,
+    written: Vec<Gauge>,
+}
+
+impl Watch {
+    /// All tokens and all space. O(FIFOs).
+    pub(crate) fn sum(&self) -> u64 {
+        let tokens = self.read.iter().map(Gauge::tokens);
+        let space = self.written.iter().map(Gauge::space);
+        tokens.chain(space).map(u64::from).sum()
     }
 }
 

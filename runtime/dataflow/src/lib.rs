@@ -4,7 +4,8 @@
 //! each tile. It becomes one [`Tile`] for each tile of the graph: the body of one light thread,
 //! which decides in its own time or between its slots, and calls actors as functions. A firing
 //! never waits, so all actors of a tile share its thread soundly (CompOSe §4.2.2). Where one may be
-//! passed over halfway, each is a direct thread of its own.
+//! passed over halfway, each is a direct thread of its own. Where the core decides, each actor is
+//! a [`Tile`] to itself and so a light thread.
 //!
 //! ```
 //! use punctual_graph::{Application, Firing};
@@ -59,6 +60,7 @@ mod passing;
 mod plain;
 mod slots;
 mod tile;
+mod turns;
 
 pub use actor::{Firing, Inputs, NextRule, Outputs, Shared};
 pub use application::{Application, GraphError};

@@ -15,13 +15,14 @@ use crate::book::{Notes, TileBook};
 use crate::ends::Ends;
 use crate::passing::Passing;
 use crate::plain::PlainTile;
+use crate::turns::Turns;
 
 /// The actors of one application on one tile.
 ///
 /// In own time it asks its task scheduler after each firing, and looks again where nobody may fire.
 /// Between slots it asks once in each slot, at its start, and the rest of the slot after a firing
 /// stays empty. Where a firing that a slot's end interrupts is passed over, each actor is a direct
-/// thread with storage of its own in a run.
+/// thread with storage of its own in a run. Where the core decides, it is one actor of its tile.
 pub struct Tile {
     engine: Engine<AnyScheduler>,
     ends: Ends,
@@ -35,6 +36,16 @@ pub struct Tile {
     between: Option<Between>,
     /// It is not real-time: its tasks run to completion, in a run.
     plain: Option<PlainTile>,
+    /// It is one actor, in turns with the others of its tile.
+    turns: Option<Turns>,
+}
+
+/// When the actors of a tile fire, other than in own time.
+#[derive(Default)]
+pub(crate) struct Modes {
+    pub(crate) between: Option<Between>,
+    pub(crate) plain: Option<PlainTile>,
+    pub(crate) turns: Option<Turns>,
 }
 
 impl fmt::Debug for Tile {
@@ -51,7 +62,7 @@ impl Tile {
         ends: Ends,
         duties: Vec<Box<dyn Duty>>,
         notes: Notes,
-        (between, plain): (Option<Between>, Option<PlainTile>),
+        modes: Modes,
     ) -> Tile {
         Tile {
             engine,
@@ -60,8 +71,9 @@ impl Tile {
             notes,
             decides: true,
             idle: true,
-            between,
-            plain,
+            between: modes.between,
+            plain: modes.plain,
+            turns: modes.turns,
         }
     }
 
@@ -88,6 +100,7 @@ impl Tile {
             return false;
         }
         let activity = match &mut self.between {
+            None if self.turns.is_some() => self.in_turn(),
             None => {
                 if self.decides {
                     self.notes.decides(self.idle);
@@ -137,6 +150,18 @@ impl Tile {
         true
     }
 
+    /// The next step of a firing, or of its thread's turn.
+    fn in_turn(&mut self) -> Activity {
+        if !self.idle {
+            return self.engine.next(&mut self.ends, &mut self.notes);
+        }
+        if let Some(turns) = &self.turns {
+            turns.looks();
+        }
+        self.notes.decides(true);
+        self.engine.resumed(&mut self.ends, &mut self.notes)
+    }
+
     /// The next step of a firing between slots. One that ends in a slot which it went on into
     /// leaves the rest of that empty.
     fn goes_on(&mut self) -> Activity {
@@ -156,8 +181,12 @@ impl Tile {
                     return;
                 }
             }
+            let fired = !self.idle;
             if !self.step() {
-                core::hint::spin_loop();
+                match &self.turns {
+                    Some(turns) => turns.over(fired),
+                    None => core::hint::spin_loop(),
+                }
             }
         }
     }

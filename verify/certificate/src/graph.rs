@@ -7,6 +7,8 @@
 //!
 //! Starts count in parts of a nanosecond: the denominator of the period says which.
 
+mod response;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Why, Wrong};
@@ -61,6 +63,28 @@ pub struct Tile {
     pub overhead: u64,
     /// The fixed order of its firings; `None`: by turns.
     pub order: Option<Vec<usize>>,
+    /// When its firings are chosen; `None`: whenever one ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Decides>,
+}
+
+/// When the firings of a tile are chosen, if not whenever one ends.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Decides {
+    /// Once per slot, by turns; a firing that the end of a slot interrupts continues in the next.
+    Continues,
+    /// Once per slot, by turns; such a firing waits for its own.
+    PassesOver,
+    /// Once per slot, which belongs to one of these actors, one after the other.
+    Owners(Vec<usize>),
+    /// Each actor is a thread of the core.
+    Threads {
+        /// The longest turn of one.
+        turn: u64,
+        /// The cost of a turn besides.
+        cost: u64,
+    },
 }
 
 /// An actor.
@@ -233,19 +257,8 @@ impl Check<'_> {
     /// The response of every phase, from the slots of its tile and the turns on it.
     fn responses(&self) -> Result<(), Wrong> {
         for (index, actor) in self.graph.actors.iter().enumerate() {
-            let tile = &self.graph.tiles[actor.tile];
-            let others = self.graph.actors.iter().enumerate();
-            let others = others.filter(|(other, a)| *other != index && a.tile == actor.tile);
-            let turns: u128 = match tile.order {
-                Some(_) => 0,
-                None => others
-                    .map(|(_, a)| u128::from(a.wcet.iter().copied().max().unwrap_or(0)))
-                    .sum(),
-            };
-            let responses = actor
-                .wcet
-                .iter()
-                .map(|&wcet| response(tile, u128::from(wcet) + turns));
+            let phases = actor.wcet.iter();
+            let responses = phases.map(|&wcet| response::of(self.graph, index, u128::from(wcet)));
             let responses: Option<Vec<u64>> = responses.collect();
             let claimed = &self.schedule.responses[index];
             if responses.as_ref() != Some(claimed) {
@@ -460,49 +473,4 @@ impl Check<'_> {
         }
         Ok(())
     }
-}
-
-/// The longest time that `work` takes on a tile, from any instant on: it begins where a slot ends.
-fn response(tile: &Tile, work: u128) -> Option<u64> {
-    let Some(frame) = tile.frame else {
-        return u64::try_from(work).ok();
-    };
-    let mut slots: Vec<(u128, u128)> = Vec::new();
-    for &(begin, length) in &tile.slots {
-        let end = u128::from(begin) + u128::from(length);
-        slots.push((u128::from(begin) + u128::from(tile.overhead), end));
-    }
-    slots.retain(|(begin, end)| begin < end);
-    slots.sort_unstable();
-    let overlap = slots.windows(2).any(|pair| pair[0].1 > pair[1].0);
-    let total: u128 = slots.iter().map(|(begin, end)| end - begin).sum();
-    if overlap || total == 0 || slots.last().is_some_and(|last| last.1 > u128::from(frame)) {
-        return None;
-    }
-    let mut worst = 0;
-    for from in 0..slots.len() {
-        // Whole frames first, so that at least some work is left for the walk.
-        let frames = (work - 1) / total;
-        let mut left = work - frames * total;
-        let mut time = frames * u128::from(frame);
-        let mut now = slots[from].1;
-        for step in 1..=slots.len() {
-            let (begin, end) = slots[(from + step) % slots.len()];
-            let wraps = if from + step >= slots.len() {
-                u128::from(frame)
-            } else {
-                0
-            };
-            let (begin, end) = (begin + wraps, end + wraps);
-            time += begin - now;
-            let done = left.min(end - begin);
-            time += done;
-            (left, now) = (left - done, end);
-            if left == 0 {
-                break;
-            }
-        }
-        worst = worst.max(time);
-    }
-    u64::try_from(worst).ok()
 }

@@ -13,6 +13,7 @@ fn certificate(produce: &[u32], schedule: Schedule) -> GraphCertificate {
         slots: Vec::new(),
         overhead: 0,
         order: None,
+        decides: None,
     };
     let actor = |name: &str, tile, wcet| Actor {
         name: name.into(),

@@ -48,7 +48,7 @@ fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
     let copies = Copies {
         latency: Span::from_ns(random.below(4) * scale),
         // One to four bytes in the unit of the wcets.
-        bytes_per_us: u32::try_from(random.within(1, 4) * 1_000 / scale).unwrap_or(1),
+        bytes_per_us: u32::try_from((random.within(1, 4) * 1_000 / scale).max(1)).unwrap_or(1),
     };
     let is_copied = |fifo: &Fifo| {
         fifo.token_size > 0 && (graph.claim_copies(fifo) || graph.release_copies(fifo))
@@ -117,8 +117,8 @@ fn draw_slots(frame: u64, scheduling: u64, random: &mut Random) -> Vec<Slot<Ns>>
     ]
 }
 
-/// An order for a tile that has actors: by turns or in the order of an iteration in own time, or
-/// between slots; `None`: as without one.
+/// An order for a tile that has actors: by turns or in the order of an iteration in own time, by
+/// the core, or between slots; `None`: as without one.
 fn draw_order(
     graph: &Graph,
     tile: Tile,
@@ -129,18 +129,19 @@ fn draw_order(
     let ids = (0..).map(ActorId).take(graph.actors.len());
     let mut owners: Vec<ActorId> = ids.filter(here).collect();
     let again = *random.pick(&owners)?;
-    let kinds = if tile.scheduler.is_some() { 5 } else { 2 };
+    let kinds = if tile.scheduler.is_some() { 6 } else { 3 };
     let (when, by) = match random.below(kinds) {
         0 => return None,
         1 => {
             let firings = iteration?.iter().copied().filter(here).collect();
             (When::OwnTime, OrderRule::Static(firings))
         }
-        2 => (
+        2 => (When::Inline, OrderRule::RoundRobin),
+        3 => (
             When::BetweenSlots(Preempted::Continues),
             OrderRule::RoundRobin,
         ),
-        3 => (
+        4 => (
             When::BetweenSlots(Preempted::PassedOver),
             OrderRule::RoundRobin,
         ),

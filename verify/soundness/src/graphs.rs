@@ -46,9 +46,14 @@ enum Lengths {
 }
 
 impl GraphJudge {
-    /// The system with this number. Every fourth is small: its times are a few nanoseconds.
+    /// The system with this number. Every fourth is small: its times are a few nanoseconds. Every
+    /// fourth has firings of more than one turn of a thread.
     pub fn draw(&self, index: u64) -> System {
-        let scale = if index.is_multiple_of(4) { 1 } else { 1_000 };
+        let scale = match index % 4 {
+            0 => 1,
+            1 => When::TURN.as_ns() / 10,
+            _ => 1_000,
+        };
         draw_graph_system(&mut Random::at(self.seed, &[index, 20]), scale)
     }
 
@@ -131,6 +136,7 @@ fn branches(system: &System, claim: &GraphVerdict) -> Vec<&'static str> {
         found.push(match order.map(|order| (&order.by, order.when)) {
             None if actor.tile.scheduler.is_none() => "graph: by turns on a whole CPU",
             None => "graph: by turns in own time",
+            Some((_, When::Inline)) => "graph: threads of the core",
             Some((OrderRule::Static(_), _)) => "graph: a static order",
             Some((OrderRule::Tdm(_), _)) => "graph: slots with owners",
             Some((_, When::BetweenSlots(Preempted::Continues))) => {
@@ -171,7 +177,7 @@ fn copying(graph: &Graph, id: ActorId) -> Vec<&'static str> {
 }
 
 /// The branches that a long run takes.
-pub(crate) const GRAPH_BRANCHES: [&str; 11] = [
+pub(crate) const GRAPH_BRANCHES: [&str; 12] = [
     "graph: a claim that copies",
     "graph: a release that copies",
     "graph: copies where firings are passed over",
@@ -183,6 +189,7 @@ pub(crate) const GRAPH_BRANCHES: [&str; 11] = [
     "graph: by turns in own time",
     "graph: by turns on a whole CPU",
     "graph: slots with owners",
+    "graph: threads of the core",
 ];
 
 /// The system with its frames begun elsewhere; `None`: a slot would lie across the end of one.

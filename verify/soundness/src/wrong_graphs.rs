@@ -17,7 +17,7 @@ pub struct WrongGraphs {
 }
 
 /// All of them.
-pub const ALL: [WrongGraphs; 11] = [
+pub const ALL: [WrongGraphs; 12] = [
     WrongGraphs {
         mistake: "forgets the turns of the other actors on a tile",
         analysis: without_turns,
@@ -61,6 +61,10 @@ pub const ALL: [WrongGraphs; 11] = [
     WrongGraphs {
         mistake: "forgets the copies of releases",
         analysis: without_releases,
+    },
+    WrongGraphs {
+        mistake: "takes the turns of threads for decisions in own time",
+        analysis: without_threads,
     },
 ];
 
@@ -125,7 +129,8 @@ fn as_a_share(system: &System) -> Option<GraphVerdict> {
             actor.tile.scheduler = None;
         }
         // A share of each CPU, as long as its slots were.
-        graphs[0].orders.retain(|order| order.when == When::OwnTime);
+        let outside = |order: &Order| !order.when.is_between_slots();
+        graphs[0].orders.retain(outside);
         for order in &mut graphs[0].orders {
             order.tile.scheduler = None;
         }
@@ -173,14 +178,20 @@ fn orders(system: &System, change: impl Fn(&Order) -> Option<Order>) -> Option<G
 
 fn without_orders(system: &System) -> Option<GraphVerdict> {
     orders(system, |order| {
-        (order.when == When::OwnTime).then(|| order.clone())
+        (!order.when.is_between_slots()).then(|| order.clone())
+    })
+}
+
+fn without_threads(system: &System) -> Option<GraphVerdict> {
+    orders(system, |order| {
+        (order.when != When::Inline).then(|| order.clone())
     })
 }
 
 fn with_continuing(system: &System) -> Option<GraphVerdict> {
     orders(system, |order| {
         let mut order = order.clone();
-        if order.by == OrderRule::RoundRobin && order.when != When::OwnTime {
+        if order.by == OrderRule::RoundRobin && order.when.is_between_slots() {
             order.when = When::BetweenSlots(Preempted::Continues);
         }
         Some(order)

@@ -12,8 +12,8 @@
 //! * max(C, K) if it only releases, since the engine works while it computes;
 //! * C if it copies nothing.
 //!
-//! Where a preempted firing may be passed over, the copies of all others may be in between, once
-//! before the claim and once before the release.
+//! Where a preempted firing may be passed over, between slots or in turns, the copies of all others
+//! may be in between, once before the claim and once before the release.
 //!
 //! Its tokens arrive one copy after it has ended. That copy counts in its response.
 //!
@@ -132,7 +132,10 @@ struct Before {
 fn before(graph: &Graph, copies: &[Own], actor: usize) -> Checked<Before> {
     let tile = copies[actor].tile;
     let order = graph.order_on(tile).map(|order| order.when);
-    let passed_over = order == Some(When::BetweenSlots(Preempted::PassedOver));
+    let passed_over = matches!(
+        order,
+        Some(When::BetweenSlots(Preempted::PassedOver) | When::Inline)
+    );
     let here = || copies.iter().filter(|own| own.tile == tile);
     let longest = match passed_over {
         true => copies[actor].longest_release(),

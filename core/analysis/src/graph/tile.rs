@@ -8,7 +8,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{ActorId, Graph, Order, OrderRule, PolicyKind, Preempted, System, Tile, When};
+use punctual_model::{
+    ActorId, Graph, Order, OrderRule, PolicyKind, Preempted, System, Tile, When, readable,
+};
 
 use super::copies;
 use crate::error::{AnalysisError, Checked, in_range};
@@ -65,7 +67,8 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
     for (index, (actor, &others)) in graph.actors.iter().zip(&turns).enumerate() {
         let supply = supply(system, actor.tile)?;
         let order = graph.order_on(actor.tile);
-        let between = order.filter(|order| order.when != When::OwnTime);
+        let between = order.filter(|order| order.when.is_between_slots());
+        let is_inline = graph.when_on(actor.tile) == When::Inline;
         let mut phases = Vec::with_capacity(actor.wcet.len());
         for (&busy, &copied) in firings.busy[index].iter().zip(&firings.copied[index]) {
             let time = match (between, &supply) {
@@ -79,6 +82,10 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
                     )?)
                 }
                 (Some(_), _) => None,
+                (None, supply) if is_inline => {
+                    let turn = overhead::turn(&system.machine)?;
+                    supply.time_for(in_turns((graph, index, &longest), turn, busy)?)?
+                }
                 (None, supply) => {
                     let work = in_range(busy.checked_add(others), "the turns on a tile")?;
                     supply.time_for(work)?
@@ -143,6 +150,39 @@ fn between_slots(
     )
 }
 
+/// The work of a tile until a firing ends where its actors are threads of the core, which take
+/// turns of at most T ([`When::TURN`]). The firing becomes ready just after its thread has looked.
+///
+/// Each turn costs o = `turn` besides, also that of a thread which may not fire. So a firing of C
+/// needs n = ⌈C/(T − o)⌉ turns: it begins at the start of one. Before each of them every other
+/// thread has one turn, in which it fires once at most, or goes on for at most T. O(actors).
+fn in_turns(
+    (graph, actor, longest): (&Graph, usize, &[Work]),
+    turn: Work,
+    busy: Work,
+) -> Checked<Work> {
+    let most = When::TURN.as_work();
+    let own = most.saturating_sub(turn).as_ns();
+    if own == 0 {
+        let cost = readable(turn.as_ns());
+        let what = format!("turns of threads that cost {cost} each, as long as they last");
+        return Err(AnalysisError::Unsupported { what });
+    }
+    let turns = busy.as_ns().div_ceil(own).max(1);
+    let tile = graph.actors[actor].tile;
+    let mut here = graph.actors.iter().zip(longest).enumerate();
+    let round = here.try_fold(Work::ZERO, |sum, (place, (other, &work))| {
+        let own = match other.tile == tile {
+            false => return Some(sum),
+            true if place == actor => Work::ZERO,
+            true => work.min(most),
+        };
+        sum.checked_add(own)?.checked_add(turn)
+    });
+    let all = round.and_then(|round| round.checked_mul(turns)?.checked_add(busy));
+    in_range(all, "the turns on a tile")
+}
+
 /// The number of turns from `turn` on to the one that is the `own`-th of `actor`. O(turns).
 fn turns_until(owners: &[ActorId], turn: usize, actor: usize, own: u64) -> Option<u64> {
     let is_own = |place: usize| owners[place % owners.len()].index() == actor;
@@ -197,7 +237,8 @@ pub(super) fn exactness(graph: &Graph) -> Exactness {
     tiles.sort_unstable();
     let shared = tiles.windows(2).filter(|pair| pair[0] == pair[1]);
     let by_turns = shared.into_iter().any(|pair| !is_fixed(graph, pair[0]));
-    match by_turns || graph.copies.is_some() || tiles.iter().any(|tile| tile.scheduler.is_some()) {
+    let at_worst = |tile: &Tile| tile.scheduler.is_some() || graph.when_on(*tile) == When::Inline;
+    match by_turns || graph.copies.is_some() || tiles.iter().any(at_worst) {
         true => Exactness::Sufficient,
         false => Exactness::Exact,
     }
@@ -231,10 +272,19 @@ pub(super) fn assumptions(system: &System, graph: &Graph) -> Vec<String> {
         ));
     }
     tiles.dedup();
+    for &tile in &tiles {
+        if graph.when_on(tile) == When::Inline {
+            let name = tile_name(system, tile);
+            let turn = readable(When::TURN.as_ns());
+            found.push(format!(
+                "not exact: on {name} each turn of a firing, of {turn} at most, waits for one of each other actor"
+            ));
+        }
+    }
     for tile in tiles.into_iter().filter(|tile| tile.scheduler.is_some()) {
         let name = tile_name(system, tile);
         let order = graph.order_on(tile);
-        found.push(match order.is_some_and(|order| order.when != When::OwnTime) {
+        found.push(match order.is_some_and(|order| order.when.is_between_slots()) {
             true => format!(
                 "not exact: each firing on {name} becomes ready just after the decision of a slot"
             ),

@@ -3,8 +3,8 @@
 use punctual_analysis::{AnalysisError, Exactness, Fraction, GraphVerdict, admit, is_admitted};
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Cpu, CpuId, Graph, GraphId, Ns, Order, PolicyKind, Reserve, Scheduler, SchedulerId,
-    Slot, Span, Supply, System, Tile, Trust, Work,
+    ActorId, Cpu, CpuId, Graph, GraphId, Ns, Order, OrderRule, PolicyKind, Reserve, Scheduler,
+    SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work,
 };
 
 pub(crate) fn span(ns: u64) -> Span<Ns> {
@@ -98,8 +98,37 @@ fn a_firing_in_one_slot_responds_as_the_formula_says() {
             );
             assert_eq!(found.period, Some(Fraction::whole(response)));
             assert_eq!(found.exactness, Exactness::Sufficient);
+            // The latency-rate form, F - S and a rate of S/F, is never below it.
+            assert!(response * slot <= (frame - slot) * slot + wcet * frame);
         }
     }
+}
+
+/// 25 ms are three turns, before each of which the other one has its firing; and 12 ms are two.
+#[test]
+fn threads_of_the_core_take_turns_of_ten_milliseconds() {
+    let ms = |ms: u64| Some(Span::from_ms(ms));
+    let (mut system, tiles) = tiles(10, &[&[]]);
+    let mut graph = pair([tiles[0]; 2], [25_000_000, 12_000_000]);
+    graph.orders = vec![Order {
+        tile: tiles[0],
+        when: When::Inline,
+        by: OrderRule::RoundRobin,
+    }];
+    let found = verdict(&system, &graph);
+    assert_eq!(found.actors[0].response, ms(25 + 3 * 10));
+    assert_eq!(found.actors[1].response, ms(12 + 2 * 10));
+    assert_eq!(found.exactness, Exactness::Sufficient);
+    // Two switches for each turn of each thread; 20 ms are then more than two turns.
+    graph.actors[0].wcet = vec![Work::from_ms(20)];
+    system.machine.switch = Work::from_ms(1);
+    let found = verdict(&system, &graph);
+    assert_eq!(found.actors[0].response, ms(20 + 3 * (10 + 2 * 2)));
+    // No turn is left for anybody.
+    system.machine.switch = Work::from_ms(5);
+    let none = admit(&with(&system, &graph));
+    let unsupported = matches!(none, Err(AnalysisError::Unsupported { .. }));
+    assert!(unsupported, "{none:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::Errors;
 use crate::graph::{Actor, Fifo, Graph, Order, OrderRule, Preempted, Tile, When};
 use crate::id::{ActorId, GraphId};
-use crate::scheduler::{PolicyKind, Supply};
+use crate::scheduler::{PolicyKind, Supply, Trust};
 use crate::system::{Fault, System};
 use crate::task::WorkSource;
 
@@ -395,6 +395,14 @@ fn mode_problem(
                 "remove it, or use \"round-robin\" in own time",
             ))
         }
+        (OrderRule::Static(_) | OrderRule::Tdm(_), When::Inline) => Some((
+            "a list of firings where actors are threads of the core, which take turns",
+            "remove `by` and `firings`, or decide in own time",
+        )),
+        (_, When::Inline) if is_own_time(system, order.tile) => Some((
+            "an inline order on a scheduler that decides on its own supply",
+            "use `trust = \"inline\"`, or decide in own time",
+        )),
         (OrderRule::Static(_), When::BetweenSlots(_)) => Some((
             "a static order between slots: each slot would hold one firing of it",
             "use \"round-robin\" or \"tdm\" between slots, or the static order in own time",
@@ -417,6 +425,13 @@ fn mode_problem(
         )),
         _ => None,
     }
+}
+
+fn is_own_time(system: &System, tile: Tile) -> bool {
+    let scheduler = tile
+        .scheduler
+        .and_then(|id| system.schedulers.get(id.index()));
+    scheduler.is_some_and(|scheduler| scheduler.trust == Trust::OwnTime)
 }
 
 /// Whether every frame above a tile has a scheduling time: then a boundary lies between any two of

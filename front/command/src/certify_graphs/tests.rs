@@ -3,7 +3,7 @@
 use punctual_certificate::verify_graphs;
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Class, Cpu, CpuId, Ns, Order, Priority, Reserve, Scheduler, SchedulerId, Slot, Task,
+    ActorId, Class, Cpu, CpuId, OrderRule, Priority, Reserve, Scheduler, SchedulerId, Slot, Task,
     Trust,
 };
 
@@ -17,7 +17,7 @@ fn narrow(wide: u64) -> u32 {
 fn draw(random: &mut Random) -> System {
     let mut system = System::default();
     let frame: Span<Ns> = Span::from_ns(random.within(4, 30));
-    let scheduling = Span::ZERO;
+    let scheduling = Span::from_ns(1);
     let cpu = |name: &str, policy| Cpu {
         name: name.into(),
         host: None,
@@ -29,7 +29,7 @@ fn draw(random: &mut Random) -> System {
     let half = frame.as_ns() / 2;
     let second = Slot {
         at: Span::from_ns(half),
-        length: Span::from_ns(random.within(1, frame.as_ns() - half)),
+        length: Span::from_ns(random.within(1, frame.as_ns() - half - 1)),
     };
     let first = Slot {
         at: Span::ZERO,
@@ -80,13 +80,42 @@ fn draw(random: &mut Random) -> System {
             fifo.capacity = random.happens(800).then_some(capacity);
         }
     }
+    graph.orders = draw_orders(&graph, &tiles, random);
     system.graphs.push(graph);
     system
 }
 
+fn draw_orders(graph: &Graph, tiles: &[Tile], random: &mut Random) -> Vec<Order> {
+    let mut drawn = |&tile: &Tile| draw_order(graph, tile, random);
+    tiles.iter().filter_map(&mut drawn).collect()
+}
+
+/// The order of a tile, where it has one: between slots, or threads of the core.
+fn draw_order(graph: &Graph, tile: Tile, random: &mut Random) -> Option<Order> {
+    let mut here: Vec<ActorId> = graph.actors_on(tile).collect();
+    let again = *random.pick(&here)?;
+    let kinds = if tile.scheduler.is_some() { 6 } else { 3 };
+    let passed_over = When::BetweenSlots(Preempted::PassedOver);
+    let (when, by) = match random.below(kinds) {
+        0 | 1 => return None,
+        2 => (When::Inline, OrderRule::RoundRobin),
+        3 => (
+            When::BetweenSlots(Preempted::Continues),
+            OrderRule::RoundRobin,
+        ),
+        4 => (passed_over, OrderRule::RoundRobin),
+        _ => {
+            here.push(again);
+            random.shuffle(&mut here);
+            (passed_over, OrderRule::Tdm(here))
+        }
+    };
+    Some(Order { tile, when, by })
+}
+
 #[test]
 fn schedules_of_random_graphs_follow_and_changed_ones_do_not() {
-    let mut certified = 0;
+    let (mut certified, mut kinds) = (0, std::collections::HashMap::new());
     for seed in 0..1_000 {
         let random = &mut Random::at(seed, &[9]);
         let system = draw(random);
@@ -95,6 +124,10 @@ fn schedules_of_random_graphs_follow_and_changed_ones_do_not() {
             continue;
         };
         certified += 1;
+        for order in &system.graphs[0].orders {
+            let owners = !order.by.listed().is_empty();
+            *kinds.entry((order.when, owners)).or_insert(0) += 1;
+        }
         assert_eq!(verify_graphs(&certificate), Ok(()), "seed {seed}");
         let mutants: [fn(&mut plain::Schedule); 4] = [
             // Its period is the shortest: no schedule has a shorter one.
@@ -119,6 +152,10 @@ fn schedules_of_random_graphs_follow_and_changed_ones_do_not() {
         }
     }
     assert!(certified > 600, "{certified}");
+    assert!(
+        kinds.len() == 4 && kinds.values().all(|&count| count > 20),
+        "{kinds:?}"
+    );
 }
 
 #[test]

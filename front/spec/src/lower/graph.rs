@@ -267,10 +267,14 @@ impl Reader<'_> {
         };
         let when = match record.word("when") {
             Some("between-slots") => When::BetweenSlots(preempted),
+            Some("inline") if record.get("preempted").is_none() => When::Inline,
             // Its mistake has been reported.
             None if record.get("when").is_some() => return None,
             _ if record.get("preempted").is_some() => {
-                let message = "`preempted` where the application decides in own time";
+                let message = match record.word("when") {
+                    Some("inline") => "`preempted` where the core decides",
+                    _ => "`preempted` where the application decides in own time",
+                };
                 report.add(&node.range, message, || {
                     "remove it, or add `when = \"between-slots\"`".into()
                 });

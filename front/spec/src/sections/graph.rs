@@ -81,6 +81,8 @@ static ORDER: Keys = keys! {
         "own-time";
         /// once per slot, at its start; the rest of the slot after a firing stays empty
         "between-slots";
+        /// the core does: each actor is a thread of it, and takes turns with the others
+        "inline";
     }, "own-time";
     /// The rule; "static-order" where `firings` are given, else "round-robin".
     "by": words! {

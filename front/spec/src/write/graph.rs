@@ -104,10 +104,13 @@ fn fifo_table(graph: &Graph, fifo: &Fifo) -> Table {
 
 fn order_table(system: &System, graph: &Graph, order: &Order) -> Table {
     let mut table = Table::new("on", home(system, order.tile));
-    if let When::BetweenSlots(_) = order.when {
-        table = table.and("when", "between-slots");
+    match order.when {
+        When::OwnTime => {}
+        When::BetweenSlots(_) => table = table.and("when", "between-slots"),
+        When::Inline => table = table.and("when", "inline"),
     }
     table = match order.by {
+        OrderRule::RoundRobin if order.when == When::Inline => table,
         OrderRule::RoundRobin => table.and("by", "round-robin"),
         OrderRule::Static(_) => table,
         OrderRule::Tdm(_) => table.and("by", "tdm"),

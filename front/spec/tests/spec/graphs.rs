@@ -142,8 +142,15 @@ fn every_order_of_a_tile_arrives_and_is_written_again() {
         (between(Preempted::PassedOver), &OrderRule::RoundRobin),
         (between(Preempted::PassedOver), &owners),
         (When::OwnTime, &OrderRule::RoundRobin),
+        (When::Inline, &OrderRule::RoundRobin),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn orders_inline_that_mean_nothing() {
+    check("orders-inline-that-mean-nothing");
+    check("order-inline-with-preempted");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Fifos for Tokens {
 
 /// The copy engine of one application on one tile. It works also while the application has no slot.
 #[derive(Default)]
-pub(super) struct CopyEngine {
+pub(crate) struct CopyEngine {
     /// It has made all copies by then.
     free: Instant,
 }

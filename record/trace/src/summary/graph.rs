@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
 use punctual_kern::Next;
-use punctual_model::{Actor, Span, Tile, Work};
+use punctual_model::{Actor, Span, Tile, When, Work};
 
 use super::RunVerdict;
 use super::waiting::{self, Last};
@@ -173,16 +173,28 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
     all
 }
 
-/// Whether every thread of a graph was chosen. One that looks and finds nothing has no stretch of
-/// execution in virtual time.
+/// Whether a thread of a graph was chosen on each tile. One that looks and finds nothing has no
+/// stretch of execution in virtual time.
 fn was_chosen(log: &Log, info: &GraphInfo) -> bool {
     let mut tiles = info.graph.actors.iter().map(|actor| actor.tile);
     tiles.all(|tile| {
-        let name = format!("{} on {}", info.graph.name, place(log, tile));
+        let place = place(log, tile);
+        let name = format!("{} on {place}", info.graph.name);
+        let of_actors: Vec<String> = match info.graph.when_on(tile) {
+            When::Inline => {
+                let here = info.graph.actors.iter().filter(|actor| actor.tile == tile);
+                let name = |name: &str| format!("{}.{name} on {place}", info.graph.name);
+                here.map(|actor| name(&actor.name)).collect()
+            }
+            When::OwnTime | When::BetweenSlots(_) => vec![name],
+        };
         let cpu = tile.cpu.index();
         let is_its = |(_, record)| match record {
             Record::Decision(decision) => match decision.next {
-                Next::Thread(thread) => log.task_name(cpu, thread) == name,
+                Next::Thread(thread) => {
+                    let name = log.task_name(cpu, thread);
+                    of_actors.iter().any(|of_actor| name == *of_actor)
+                }
                 _ => false,
             },
             _ => false,

@@ -87,10 +87,11 @@ pub(super) fn write_move(text: &mut String, moved: &Moved) {
 }
 
 /// The words of the instants at which an application decides.
-const WHENS: [(&str, When); 3] = [
+const WHENS: [(&str, When); 4] = [
     ("own-time", When::OwnTime),
     ("between-slots", When::BetweenSlots(Preempted::Continues)),
     ("passing-over", When::BetweenSlots(Preempted::PassedOver)),
+    ("inline", When::Inline),
 ];
 
 fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
