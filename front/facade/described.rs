@@ -42,9 +42,10 @@ pub(crate) fn describe_clocks(
     residues.sort_unstable();
     let two = residues.iter().rev().take(2).copied();
     let apart = outcome.frequency.ns_up(two.fold(0, u64::saturating_add));
-    if apart > counted.as_ns() {
-        header.clocks_apart = Some(Instant::ZERO);
-    }
+    header.clocks_apart = match apart > counted.as_ns() {
+        true => Some(Instant::ZERO),
+        false => outcome.clocks.apart_ns.map(Instant::from_ns),
+    };
     if outcome.offsets.iter().any(Option::is_none) {
         let lost = "clocks: how far apart two CPUs are was not to be had in time";
         header.lost.push(lost.to_string());
@@ -58,14 +59,18 @@ pub(crate) fn take_records(
     log: &mut Log,
 ) {
     describe(&outcome, &mut log.header);
+    let compared = Some(outcome.clocks.compared).filter(|compared| *compared > 0);
+    let mut seen = compared.map(|compared| ("comparisons of clocks".to_string(), compared));
     let of_system = system.cpus.iter().zip(outcome.offsets);
     for ((at, cpu), (named, offset)) in outcome.cpus.into_iter().enumerate().zip(of_system) {
         let one = log.add_cpu(&named.name, named.host, cpu.sink);
         one.counters = counters((&cpu.counters, cpu.takers), outcome.missing);
         let clocks = clock_counters(offset, outcome.frequency);
-        one.counters
-            .others
-            .extend(clocks.into_iter().filter(|_| at > 0));
+        let others = &mut one.counters.others;
+        match at {
+            0 => others.extend(seen.take()),
+            _ => others.extend(clocks),
+        }
     }
 }
 

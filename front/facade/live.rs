@@ -374,6 +374,8 @@ fn for_platform(
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
         give_back: GiveBack::of(&admitted.terms),
         early_ns: admitted.overheads.as_ref().map_or(0, |o| o.early_ns),
+        watch_clocks: (!admitted.machine.gangs.is_empty())
+            .then(|| admitted.terms.clock_error.as_ns()),
         ..defaults
     }
 }

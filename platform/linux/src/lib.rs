@@ -59,8 +59,8 @@ pub use record::input::{
 };
 pub use record::limits::sample_in_force;
 pub use record::outcome::{
-    BoundaryCounters, CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,
-    Spread, TakingThread,
+    BoundaryCounters, ClocksSeen, CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode,
+    Outcome, Panic, Spread, TakingThread,
 };
 pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};

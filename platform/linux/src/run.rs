@@ -27,7 +27,7 @@ pub(crate) mod watchdog;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use punctual_kern::{Policy, Sink};
@@ -35,7 +35,7 @@ use punctual_linux_io::Origin;
 
 use crate::entry::missing;
 use crate::record::input::{CpuInput, RunError, RunOptions};
-use crate::record::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
+use crate::record::outcome::{ClocksSeen, CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::record::per_cpu::Shared;
 use crate::record::post::Post;
 use crate::run::mode::{MemoryLock, claim_signal};
@@ -44,6 +44,7 @@ use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
 use crate::time::clock::{Clock, ClockRate, clock_rate};
+use crate::time::clock_watch::ClockWatch;
 use crate::time::offset::{self, ClockOffset};
 use crate::wait::calls;
 
@@ -69,11 +70,7 @@ where
     P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
-    let _one = match RUNNING.try_lock() {
-        Ok(guard) => guard,
-        Err(std::sync::TryLockError::Poisoned(guard)) => PoisonError::into_inner(guard),
-        Err(std::sync::TryLockError::WouldBlock) => return Err(RunError::Busy),
-    };
+    let _one = alone()?;
     check_cpus(&input)?;
     check_threads(&input, options)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
@@ -89,7 +86,9 @@ where
     let post = Post::new(input.len(), signal.number());
     let hosts: Vec<u32> = input.iter().map(|cpu| cpu.host).collect();
     let origin = Origin::of_caller(&hosts);
-    let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop), origin));
+    let clocks = watch_of(hosts.len(), rate, options);
+    let shared = Shared::new(post, number, Arc::clone(&options.stop), (origin, clocks));
+    let shared = Arc::new(shared);
     let (results, outcomes) = channel();
     let mut carriers = Vec::new();
     for (index, cpu) in input.into_iter().enumerate() {
@@ -136,6 +135,7 @@ where
         source: rate.source,
         ending: ending(barked, options),
         offsets,
+        clocks: found_by(&shared, rate),
         panics,
         missing: missing::method(watched),
     })
@@ -168,6 +168,22 @@ impl Drop for On {
     }
 }
 
+/// One run at a time.
+fn alone() -> Result<MutexGuard<'static, ()>, RunError> {
+    match RUNNING.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(RunError::Busy),
+    }
+}
+
+/// The watch over the clocks of so many CPUs, if it is wanted and of use.
+fn watch_of(cpus: usize, rate: ClockRate, options: &RunOptions) -> Option<ClockWatch> {
+    let counted = options.watch_clocks.filter(|_| cpus > 1)?;
+    let ticks = |ns| rate.frequency.ticks_up(ns);
+    Some(ClockWatch::new(cpus, ticks(counted), ticks))
+}
+
 /// How far the clock of each CPU is ahead of that of the first, and for the threads of the run by
 /// how much they may differ.
 fn compare_clocks(hosts: &[u32], rate: ClockRate, shared: &Shared) -> Vec<Option<ClockOffset>> {
@@ -176,6 +192,15 @@ fn compare_clocks(hosts: &[u32], rate: ClockRate, shared: &Shared) -> Vec<Option
     let error = error.unwrap_or(u64::MAX);
     shared.clock_error.store(error, Ordering::Relaxed);
     offsets
+}
+
+/// The findings of the watch over the clocks, in nanoseconds.
+fn found_by(shared: &Shared, rate: ClockRate) -> ClocksSeen {
+    let (compared, apart) = shared.clocks.as_ref().map_or((0, None), ClockWatch::found);
+    ClocksSeen {
+        compared,
+        apart_ns: apart.map(|at| rate.frequency.ns_up(at)),
+    }
 }
 
 /// Gives every CPU its clock, and the word to start.

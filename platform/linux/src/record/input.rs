@@ -90,6 +90,9 @@ pub struct RunOptions {
     /// The timer of a release may be set so much earlier (nanoseconds), as timers turn out to be
     /// late; 0: never. Admission must count it: see [`crate::Overheads::early_ns`].
     pub early_ns: u64,
+    /// The clocks of all CPUs are compared again and again, while these have nothing to do: may
+    /// they differ by so many nanoseconds? `None`: nobody looks.
+    pub watch_clocks: Option<u64>,
     /// The frames of the CPUs that divide time, by CPU in the order of the input: the boundaries
     /// of their slots are measured ([`crate::CpuCounters::boundaries`]).
     pub frames: Vec<Option<SlotFrame>>,
@@ -143,6 +146,7 @@ impl Default for RunOptions {
                 every_ns: SHORTEST_DISTANCE_NS,
             },
             stop: Arc::new(AtomicBool::new(false)),
+            watch_clocks: None,
             frames: Vec::new(),
             pool: 0,
             spawned: 0,

@@ -169,6 +169,15 @@ pub struct TakingThread {
     pub name: String,
 }
 
+/// The clocks of a run, as they were seen while it went on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClocksSeen {
+    /// How often one was compared with that of the first CPU.
+    pub compared: u64,
+    /// The first instant (nanoseconds) at which two surely differed by more than allowed.
+    pub apart_ns: Option<u64>,
+}
+
 /// Everything that a run leaves behind.
 #[derive(Debug)]
 pub struct Outcome<S> {
@@ -187,6 +196,8 @@ pub struct Outcome<S> {
     /// How far the counter of each CPU is ahead of that of the first, which has been taken off
     /// its clock; `None`: it was not measured.
     pub offsets: Vec<Option<ClockOffset>>,
+    /// The clocks, as they were seen while it went on ([`crate::RunOptions::watch_clocks`]).
+    pub clocks: ClocksSeen,
     /// Bodies that panicked.
     pub panics: Vec<Panic>,
     /// How missing time was measured, and with which error.

@@ -30,6 +30,7 @@ use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
 use crate::sys::{self, SwitchLog, SwitchWatch};
 use crate::time::clock::Clock;
+use crate::time::clock_watch::ClockWatch;
 use crate::time::deferral::Deferral;
 
 /// Why the carrier has the processor.
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     /// The most by which the corrected clocks of two CPUs of this run may differ, in nanoseconds;
     /// [`u64::MAX`]: not known.
     pub(crate) clock_error: AtomicU64,
+    /// Where CPUs with nothing to do compare their clocks.
+    pub(crate) clocks: Option<ClockWatch>,
     /// Somebody's group is not lowered to SCHED_IDLE, from where it would not come back.
     pub(crate) groups_stay: AtomicBool,
     /// What the program's own threads are.
@@ -67,7 +70,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(post: Post, number: u64, stop: Arc<AtomicBool>, origin: Origin) -> Shared {
+    pub(crate) fn new(
+        post: Post,
+        number: u64,
+        stop: Arc<AtomicBool>,
+        (origin, clocks): (Origin, Option<ClockWatch>),
+    ) -> Shared {
         Shared {
             post,
             number,
@@ -75,6 +83,7 @@ impl Shared {
             abort: AtomicBool::new(false),
             panics: Mutex::new(Vec::new()),
             clock_error: AtomicU64::new(u64::MAX),
+            clocks,
             groups_stay: AtomicBool::new(false),
             origin,
         }

@@ -176,6 +176,10 @@ fn idle(
     let shortest = clock.ticks(SHORTEST_SLEEP_NS);
     let look = Instant::from_ticks(clock.now().ticks() + clock.ticks(LOOK_NS));
     let due = due.map_or(look, |due| due.min(look));
+    let due = match may_watch && listens {
+        true => meet(host, due, margin + shortest),
+        false => due,
+    };
     let nobody = AtomicU32::new(0);
     let mut slept = None;
     let mut last = clock.now();
@@ -215,6 +219,22 @@ fn idle(
             pause();
         }
     }
+}
+
+/// Compares the clocks with others that have nothing to do either, if this is the time for it, but
+/// no longer than `margin` before `due`; when to look next.
+fn meet(host: &PerCpu, due: Instant, margin: u64) -> Instant {
+    let Some(clocks) = &host.shared.clocks else {
+        return due;
+    };
+    let now = || host.clock().now().ticks();
+    let (end, next) = clocks.meeting(now());
+    if let Some(end) = end {
+        let until = end.min(due.ticks().saturating_sub(margin));
+        let stays = || !has_news(host) && !is_to_end(host);
+        clocks.come(host.index, until, now, stays);
+    }
+    due.min(Instant::from_ticks(next))
 }
 
 /// Sleeps for so long, or until there is news.

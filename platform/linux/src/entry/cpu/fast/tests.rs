@@ -92,7 +92,7 @@ fn host() -> PerCpu {
         Post::new(1, IGNORED),
         1,
         Arc::default(),
-        Origin::of_caller(&[]),
+        (Origin::of_caller(&[]), None),
     );
     PerCpu::new(
         0,
