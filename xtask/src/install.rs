@@ -13,11 +13,12 @@ use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
 use crate::workspace::Workspace;
 
 /// The command, and the programs that it starts by name.
-const PROGRAMS: [&str; 5] = [
+const PROGRAMS: [&str; 6] = [
     "punctual",
     "punctual-bench",
     "punctual-compare",
     "punctual-conform",
+    "punctual-study",
     "punctual-sweep",
 ];
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::scenario::{self, Reading, Scenario};
 use crate::stepper::Told;
-use crate::{CHILD, decisions, live, planning, slots, switching, virtual_time};
+use crate::{CHILD, decisions, gangs, live, planning, slots, switching, virtual_time};
 
 /// The instructions of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -66,6 +66,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         virtual_time::scenarios(),
         planning::scenarios(),
         slots::scenarios(),
+        gangs::scenarios(),
     ];
     groups.into_iter().flatten().collect()
 }

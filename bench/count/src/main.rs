@@ -8,6 +8,7 @@
 mod ceilings;
 mod count;
 mod decisions;
+mod gangs;
 mod live;
 mod planning;
 mod scenario;

@@ -10,6 +10,7 @@ mod dataflow;
 mod direct;
 mod edge;
 mod figure;
+mod gangs;
 mod io;
 mod kern;
 mod live;
@@ -43,7 +44,9 @@ use punctual_terminal::{machine, output};
 /// record. `policy.swap.N` is another policy for a CPU with N ready threads, from the request to
 /// its first decision. `dataflow.decision` is a decision of a graph with the claims and releases of
 /// its firing, `dataflow.firing` the same in a run with its books, `dataflow.pass.N` a question
-/// about N actors of which none may fire. `plan.N.k` is the plan of N segments with a window of k.
+/// about N actors of which none may fire. `gang.barrier.FORM.WAY.N`, `gang.reduce.FORM.N` and
+/// `gang.admit.FORM.N` are one round of N members on as many CPUs, `gang.skew.WAY` is how far apart
+/// two of them start. `plan.N.k` is the plan of N segments with a window of k.
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,
@@ -71,6 +74,13 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    if let Some(good) = punctual_rivals::barriers::is_answered() {
+        return if good {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
     punctual_terminal::run(execute, |args| args.json)
 }
 
@@ -135,6 +145,7 @@ fn all() -> Vec<Bench> {
         io::benches(),
         edge::benches(),
         dataflow::benches(),
+        gangs::benches(),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -74,6 +74,34 @@ fn the_figures_have_the_names_that_they_are_known_by() {
 }
 
 #[test]
+fn gangs_of_two_are_measured_beside_the_barriers_of_others() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("SKIPPED: a gang of two takes two CPUs");
+        return;
+    }
+    for (name, rivals) in [
+        ("gang.barrier.linear.spin.2", 6),
+        ("gang.barrier.tree.spin.2", 6),
+        ("gang.barrier.tree.block.2", 6),
+        ("gang.barrier.time.2", 6),
+        ("gang.reduce.linear.2", 0),
+        ("gang.admit.tree.2", 0),
+        ("gang.skew.spin", 1),
+        ("gang.skew.timer", 0),
+    ] {
+        let done = output(&["bench", name, "--json", "-q"]);
+        assert_eq!(code(&done), 0, "{name}");
+        let report = json(&done);
+        assert_obeys(&report, "bench");
+        let figure = &report["figures"][0];
+        assert_eq!(figure["name"], name, "{report:#}");
+        let count = |key: &str| figure[key].as_array().map_or(0, Vec::len);
+        // Each rival is there, or it is said why not.
+        assert_eq!(count("rivals") + count("skipped"), rivals, "{figure:#}");
+    }
+}
+
+#[test]
 fn a_filter_that_fits_nothing_is_bad_input() {
     let told = output(&["bench", "warp drive", "--json"]);
     assert_eq!(code(&told), 2);

@@ -8,15 +8,17 @@
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
 //! [`signals`]. Timers: [`timers`]. Queues of streams: [`queues`]. Classes: [`flips`]. Control
-//! groups: [`groups`]. A whole set of
+//! groups: [`groups`]. Barriers: [`barriers`]. Cache lines: [`lines`]. A whole set of
 //! periodic threads: [`periodic`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+pub mod barriers;
 pub mod contended;
 pub mod contexts;
 pub mod flips;
 pub mod groups;
 pub mod kernel;
+pub mod lines;
 pub mod locks;
 pub mod periodic;
 pub mod queues;
@@ -25,6 +27,7 @@ pub mod signals;
 pub mod slots;
 pub mod timers;
 
+mod alone;
 mod batch;
 mod call;
 mod thread;

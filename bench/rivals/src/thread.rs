@@ -76,6 +76,13 @@ pub(crate) fn pin(cpu: usize) -> Result<(), String> {
     check("sched_setaffinity", pinned).map(drop)
 }
 
+/// The calling thread becomes one of SCHED_FIFO, if it should and may.
+pub(crate) fn fifo_if(should: bool) {
+    if should {
+        let _permitted = fifo(PRIORITY);
+    }
+}
+
 fn fifo(priority: i32) -> Result<(), String> {
     let parameter = libc::sched_param {
         sched_priority: priority,

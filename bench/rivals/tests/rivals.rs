@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use punctual_rivals::periodic::{self, Class, Options, Task, Work};
 use punctual_rivals::{
-    Place, Samples, contended, contexts, flips, kernel, locks, reads, signals, timers,
+    Place, Samples, barriers, contended, contexts, flips, kernel, lines, locks, reads, signals,
+    timers,
 };
 
 /// The last CPU that may be used.
@@ -14,6 +15,15 @@ fn place() -> Place {
         cpu: 0,
         other: None,
         real_time: true,
+    }
+}
+
+/// The same with the next one beside it.
+fn two_places() -> Place {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    Place {
+        other: (all > 1).then_some(1),
+        ..place()
     }
 }
 
@@ -60,6 +70,8 @@ fn what_may_be_missing_is_measured_or_says_why() {
             contended::inheriting_mutex(place()),
         ),
         ("other CPU", kernel::futex_other_cpu(place())),
+        ("barrier", barriers::pthread(two_places())),
+        ("line", lines::there_and_back(two_places())),
     ] {
         match samples {
             Ok(samples) => assert!(!samples.is_empty(), "{name}"),

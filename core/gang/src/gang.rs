@@ -129,8 +129,35 @@ struct Place {
     mark: AtomicU64,
     /// Its contribution, or that of its subtree.
     value: AtomicU64,
-    /// Rung when there may be news for this place.
+    /// Rung when there may be news for this place: counts [`Ring`]s of each kind.
     bell: AtomicU64,
+    /// The value of a round, for this place, from the one above.
+    answer: AtomicU64,
+}
+
+/// The news of a bell, and what is added to its word. Each kind counts in bits of its own. A kind
+/// that overflows only rings another one, which does no harm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub(crate) enum Ring {
+    /// From above: the round is over. The lowest 32 bits count like rounds.
+    Told = 1,
+    /// From below: a member has come, with everyone below it.
+    Came = 1 << 32,
+    /// From anybody: look at `state`.
+    Alarm = 1 << 48,
+}
+
+impl Ring {
+    /// Whether the one above has told that `round` is over, by the word of a bell.
+    pub(crate) fn has_told(bell: u64, round: u32) -> bool {
+        bell & u64::from(u32::MAX) == u64::from(round.wrapping_add(1))
+    }
+
+    /// The alarms of a bell.
+    pub(crate) fn alarms(bell: u64) -> u64 {
+        bell / Ring::Alarm as u64
+    }
 }
 
 /// How far a member is in a round: `round | operation | coming or in`.
@@ -215,6 +242,7 @@ impl Gang {
                 mark: AtomicU64::new(0),
                 value: AtomicU64::new(0),
                 bell: AtomicU64::new(0),
+                answer: AtomicU64::new(0),
             })
         }));
         let word = || Line(AtomicU64::new(0));
@@ -298,7 +326,7 @@ impl Gang {
             }
         }
         if self.form == Form::Tree {
-            (0..self.members()).for_each(|place| self.ring(place));
+            (0..self.members()).for_each(|place| self.ring(place, Ring::Alarm));
         }
     }
 
@@ -433,8 +461,18 @@ impl Gang {
         bell.map_or(0, |bell| bell.load(Ordering::Acquire))
     }
 
-    pub(crate) fn ring(&self, place: usize) {
-        self.places[place].0.bell.fetch_add(1, Ordering::Release);
+    pub(crate) fn ring(&self, place: usize, ring: Ring) {
+        let bell = &self.places[place].0.bell;
+        bell.fetch_add(ring as u64, Ordering::Release);
+    }
+
+    /// The value of a round, as the one above has passed it on before it rang.
+    pub(crate) fn answer(&self, place: usize) -> u64 {
+        self.places[place].0.answer.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_answer(&self, place: usize, value: u64) {
+        self.places[place].0.answer.store(value, Ordering::Relaxed);
     }
 
     /// The place above; `None` at the root.

@@ -1,8 +1,9 @@
 //! One member's steps through a round
 
+use core::mem;
 use core::ops::Deref;
 
-use crate::gang::{Broken, Form, Gang, JoinError, Mark, Wait, Why, Word};
+use crate::gang::{Broken, Form, Gang, JoinError, Mark, Ring, Wait, Why, Word};
 
 /// One thing that all members do together. All name the same one, with the same root.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,11 @@ impl Operation {
         }
     }
 
+    /// Whether its members learn a value.
+    fn has_value(self) -> bool {
+        !matches!(self, Operation::Barrier | Operation::Order)
+    }
+
     fn fold(self) -> Option<fn(u64, u64) -> u64> {
         match self {
             Operation::Elect { .. } => Some(u64::max),
@@ -107,6 +113,8 @@ enum At {
     Publish,
     Decide,
     Await,
+    /// Tree: pass the value on to this child.
+    AnswerBelow(usize),
     /// Tree: ring at this child.
     RingBelow(usize),
     /// Linear: take a number on the way out.
@@ -125,6 +133,12 @@ pub struct Member<G: Deref<Target = Gang>> {
     why: Why,
     /// The member that was rung in vain, in this round (tree).
     suspect: Option<usize>,
+    /// Alarms of its bell that it has heard (tree).
+    alarms: u64,
+    /// It looks at `state`, alarm or not (tree).
+    looks: bool,
+    /// The value of the round that is over.
+    result: u64,
 }
 
 impl<G: Deref<Target = Gang>> Member<G> {
@@ -141,6 +155,9 @@ impl<G: Deref<Target = Gang>> Member<G> {
             at: At::Begin,
             why: Why::Left,
             suspect: None,
+            alarms: 0,
+            looks: false,
+            result: 0,
         })
     }
 
@@ -198,22 +215,26 @@ impl<G: Deref<Target = Gang>> Member<G> {
             At::RingAbove => {
                 Gang::parent(place)
                     .into_iter()
-                    .for_each(|above| self.gang.ring(above));
+                    .for_each(|above| self.gang.ring(above, Ring::Came));
                 self.at = At::Await;
             }
             At::Publish => return self.publish(operation),
             At::Decide => {
                 self.gang.release(self.round);
-                self.at = At::Await;
+                (self.at, self.looks) = (At::Await, true);
             }
             At::Await => return self.wait(operation),
+            At::AnswerBelow(child) => {
+                self.gang.set_answer(child, self.result);
+                self.at = At::RingBelow(child);
+            }
             At::RingBelow(child) => {
-                self.gang.ring(child);
+                self.gang.ring(child, Ring::Told);
                 let is_last = child + 1 == self.gang.children(place).end;
                 if is_last {
                     return self.end(operation, place as u64);
                 }
-                self.at = At::RingBelow(child + 1);
+                self.at = Self::below(operation, child + 1);
             }
             At::Leave => {
                 let order = self.gang.depart() as u64;
@@ -227,6 +248,8 @@ impl<G: Deref<Target = Gang>> Member<G> {
     /// `None`: step on, and wait for another limit. In a tree the last news of a member may be lost
     /// with it: so the missing one is rung first, and named after a second limit. O(members).
     pub fn accuse(&mut self) -> Option<Broken> {
+        // The next step finds what the news was lost about.
+        self.looks = true;
         if self.gang.decided(self.round).0.is_some() {
             return None;
         }
@@ -235,7 +258,7 @@ impl<G: Deref<Target = Gang>> Member<G> {
             return None;
         }
         if self.gang.form() == Form::Tree && self.suspect.replace(member) != Some(member) {
-            self.gang.ring(member);
+            self.gang.ring(member, Ring::Alarm);
             return None;
         }
         let broken = Broken {
@@ -253,6 +276,22 @@ impl<G: Deref<Target = Gang>> Member<G> {
         }
     }
 
+    /// The first step of news for a child: the value goes before the bell, if there is one.
+    fn below(operation: Operation, child: usize) -> At {
+        match operation.has_value() {
+            true => At::AnswerBelow(child),
+            false => At::RingBelow(child),
+        }
+    }
+
+    /// Whether `state` is to be looked at, with this word of the bell: the decision about a round is
+    /// told by the one above, so that not all members look at one word. Only alarms make them do so.
+    fn is_alarmed(&mut self, bell: u64) -> bool {
+        let alarms = Ring::alarms(bell);
+        let is_new = mem::replace(&mut self.alarms, alarms) != alarms;
+        mem::take(&mut self.looks) || is_new
+    }
+
     fn expected(&self, tag: u32, is_in: bool) -> Mark {
         Mark {
             round: self.round,
@@ -268,7 +307,7 @@ impl<G: Deref<Target = Gang>> Member<G> {
     fn mismatch(&mut self, member: usize) -> Step {
         let why = Why::Mismatch;
         self.gang.break_by(Broken { member, why });
-        self.at = At::Await;
+        (self.at, self.looks) = (At::Await, true);
         Step::More
     }
 
@@ -280,9 +319,8 @@ impl<G: Deref<Target = Gang>> Member<G> {
             match self.gang.mark_is(child, expected) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let (decided, _) = self.gang.decided(self.round);
-                    if decided.is_some() {
-                        self.at = At::Await;
+                    if self.is_alarmed(seen) && self.gang.decided(self.round).0.is_some() {
+                        (self.at, self.looks) = (At::Await, true);
                         return Step::More;
                     }
                     let word = Word::Bell(place);
@@ -330,32 +368,70 @@ impl<G: Deref<Target = Gang>> Member<G> {
     }
 
     fn wait(&mut self, operation: Operation) -> Step {
-        let (place, gang) = (self.place, &self.gang);
-        let bell = match gang.form() {
-            Form::Linear => None,
-            Form::Tree => Some(gang.bell(place)),
-        };
-        match (gang.decided(self.round), bell) {
-            ((Some(Err(broken)), _), _) => Step::End(Outcome::Broken(broken)),
-            ((None, seen), None) => Step::Wait(Wait {
+        match self.gang.form() {
+            Form::Linear => self.wait_for_state(operation),
+            Form::Tree => self.wait_for_bell(operation),
+        }
+    }
+
+    fn wait_for_state(&mut self, operation: Operation) -> Step {
+        match self.gang.decided(self.round) {
+            (Some(Err(broken)), _) => Step::End(Outcome::Broken(broken)),
+            (None, seen) => Step::Wait(Wait {
                 word: Word::State,
                 seen,
             }),
-            ((None, _), Some(seen)) => Step::Wait(Wait {
+            (Some(Ok(())), _) => {
+                self.result = self.gang.result();
+                if matches!(operation, Operation::Order) {
+                    self.at = At::Leave;
+                    return Step::More;
+                }
+                self.end(operation, self.place as u64)
+            }
+        }
+    }
+
+    fn wait_for_bell(&mut self, operation: Operation) -> Step {
+        let (place, round) = (self.place, self.round);
+        let seen = self.gang.bell(place);
+        if place > 0 && Ring::has_told(seen, round) {
+            if operation.has_value() {
+                self.result = self.gang.answer(place);
+            }
+            return self.go_below(operation);
+        }
+        let decided = match self.is_alarmed(seen) {
+            true => self.gang.decided(round).0,
+            false => None,
+        };
+        match decided {
+            Some(Err(broken)) => {
+                // Also the steps behind this one say so.
+                self.looks = true;
+                Step::End(Outcome::Broken(broken))
+            }
+            Some(Ok(())) => {
+                // The alarm may have been about a round that comes later.
+                self.looks = true;
+                self.result = self.gang.result();
+                self.go_below(operation)
+            }
+            None => Step::Wait(Wait {
                 word: Word::Bell(place),
                 seen,
             }),
-            ((Some(Ok(())), _), None) if matches!(operation, Operation::Order) => {
-                self.at = At::Leave;
+        }
+    }
+
+    /// This round is over: those below are told.
+    fn go_below(&mut self, operation: Operation) -> Step {
+        let below = self.gang.children(self.place);
+        match below.is_empty() {
+            true => self.end(operation, self.place as u64),
+            false => {
+                self.at = Self::below(operation, below.start);
                 Step::More
-            }
-            ((Some(Ok(())), _), _) => {
-                let below = gang.children(place);
-                if bell.is_some() && !below.is_empty() {
-                    self.at = At::RingBelow(below.start);
-                    return Step::More;
-                }
-                self.end(operation, place as u64)
             }
         }
     }
@@ -364,10 +440,11 @@ impl<G: Deref<Target = Gang>> Member<G> {
     fn end(&mut self, operation: Operation, order: u64) -> Step {
         self.round = self.round.wrapping_add(1);
         (self.at, self.suspect) = (At::Begin, None);
-        let result = self.gang.result();
+        let result = self.result;
         Step::End(Outcome::Done(match operation {
             Operation::Order => order,
             Operation::Elect { .. } => u64::from(u32::MAX) - (result & u64::from(u32::MAX)),
+            Operation::Barrier => 0,
             _ => result,
         }))
     }

@@ -92,6 +92,8 @@ enum Command {
     Conform(beside::Args),
     /// Studies which share of random task sets each policy admits, and plots it
     Sweep(beside::Args),
+    /// Studies the costs of gangs, and how well they keep in step
+    Study(beside::Args),
     Schema(schema::Args),
 }
 
@@ -113,6 +115,7 @@ impl Command {
             Command::Compare(args) => beside::execute("compare", args),
             Command::Conform(args) => beside::execute("conform", args),
             Command::Sweep(args) => beside::execute("sweep", args),
+            Command::Study(args) => beside::execute("study", args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -131,6 +134,7 @@ impl Command {
             Command::Bench(args)
             | Command::Compare(args)
             | Command::Conform(args)
+            | Command::Study(args)
             | Command::Sweep(args) => args.json(),
             Command::Omp(_) | Command::Import(_) | Command::Export(_) | Command::Schema(_) => false,
         }

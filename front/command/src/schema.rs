@@ -53,6 +53,8 @@ enum Subject {
     Conform,
     /// The shares that `sweep` prints
     Sweep,
+    /// The rows that `study` prints
+    Study,
     /// The output of any command that fails (exit codes 2 and 3)
     Error,
 }
@@ -76,6 +78,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Conform => include_str!("../schema/conform.json"),
         Subject::Sweep => include_str!("../schema/sweep.json"),
+        Subject::Study => include_str!("../schema/study.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     parse(text)

@@ -83,7 +83,7 @@ pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
 pub use run::watchdog::stand_aside;
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
-pub use time::offset::{ClockOffset, clock_error};
+pub use time::offset::{ClockOffset, clock_error, measure as measure_clock_offset};
 pub use wait::forked::is_forked;
 pub use wait::monitor::{Monitor, MonitorError, SectionEnd, Step};
 pub use wait::notify::Notify;

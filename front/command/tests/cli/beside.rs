@@ -63,7 +63,7 @@ fn a_program_on_the_path_is_found_too() {
 fn a_program_that_is_not_there_is_told_with_the_remedy() {
     let folder = Folder::new("beside-nothing");
     let command = alone(&folder);
-    for name in ["bench", "conform", "sweep"] {
+    for name in ["bench", "conform", "study", "sweep"] {
         let told = Command::new(&command)
             .args([name, "--json"])
             .env("PATH", "")

@@ -107,9 +107,10 @@ fn largest_two(mut residues: Vec<u64>) -> u64 {
     largest.fold(0, u64::saturating_add)
 }
 
-/// Measures it by two kernel threads on these host CPUs; `None`: one of them did not get there in
-/// time. Takes less than a millisecond on a quiet machine, a twentieth of a second at most.
-pub(crate) fn measure(first: u32, other: u32) -> Option<ClockOffset> {
+/// Measures how far the second host CPU is ahead of the first, by two kernel threads there;
+/// `None`: one of them did not get there in time. Takes less than a millisecond on a quiet machine,
+/// a twentieth of a second at most.
+pub fn measure(first: u32, other: u32) -> Option<ClockOffset> {
     let (asked, answered, reading) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {

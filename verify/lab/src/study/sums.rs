@@ -1,0 +1,258 @@
+//! The results of a study as a table: sums over rounds, events and constraints.
+
+use std::collections::BTreeMap;
+
+use punctual_model::readable;
+use punctual_terminal::table::Table;
+
+use crate::answers::{Row, quantile, real};
+use crate::asked::{Asked, Question};
+use crate::bsp::{ADMITTED, MODES, SLICES};
+
+/// The table of a study's rows.
+pub(crate) fn table(asked: &Asked, rows: &[Row]) -> Table {
+    match &asked.question {
+        Question::Clocks { .. } => clocks(rows),
+        Question::GangAdmission { .. } => admissions(rows),
+        Question::Skew { .. } => skews(rows),
+        Question::Bsp { .. } => work(rows),
+    }
+}
+
+fn words(ns: u64) -> String {
+    readable(ns).to_string()
+}
+
+fn of_ps(ps: u64) -> String {
+    match ps {
+        0 => "-".into(),
+        ps if ps < 1_000_000 => format!("{:.3}ns", real(ps) / 1_000.0),
+        ps => words(ps / 1_000),
+    }
+}
+
+/// All rows of one name and circumstance as one, values behind values.
+pub(crate) fn joined(rows: &[Row]) -> Vec<Row> {
+    let mut places: BTreeMap<(&str, &[u64]), usize> = BTreeMap::new();
+    let mut all: Vec<Row> = Vec::new();
+    for row in rows {
+        let place = *places.entry((&row.name, &row.at)).or_insert(all.len());
+        match all.get_mut(place) {
+            Some(found) => found.values.extend(&row.values),
+            None => all.push(row.clone()),
+        }
+    }
+    all
+}
+
+fn clocks(rows: &[Row]) -> Table {
+    let mut table = Table::new(&["clocks", ">measured", ">p50", ">p99", ">max"]);
+    for row in joined(rows) {
+        let mut sorted = row.values;
+        sorted.sort_unstable();
+        let at = |percent| of_ps(quantile(&sorted, percent).max(1));
+        table.row(vec![
+            row.name,
+            sorted.len().to_string(),
+            at(50),
+            at(99),
+            at(100),
+        ]);
+    }
+    table
+}
+
+/// Least, mean and greatest of rounds that have each.
+pub(crate) fn extremes(row: &Row) -> (u64, u64, u64) {
+    let (rounds, _) = row.values.as_chunks::<3>();
+    let least = rounds.iter().map(|of| of[0]).min().unwrap_or(0);
+    let sum: u64 = rounds.iter().map(|of| of[1]).sum();
+    let greatest = rounds.iter().map(|of| of[2]).max().unwrap_or(0);
+    (least, sum / (rounds.len() as u64).max(1), greatest)
+}
+
+fn admissions(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "step, form, gangs",
+        ">members",
+        ">least",
+        ">mean",
+        ">greatest",
+    ]);
+    for row in joined(rows) {
+        let (least, mean, greatest) = extremes(&row);
+        let members = row.at(0).to_string();
+        let [least, mean, greatest] = [least, mean, greatest].map(words);
+        table.row(vec![row.name, members, least, mean, greatest]);
+    }
+    table
+}
+
+/// The skews of a row, sorted, behind the bound.
+pub(crate) fn sorted_skews(row: &Row) -> (u64, Vec<u64>) {
+    let (bound, skews) = row
+        .values
+        .split_first()
+        .map_or((0, &[][..]), |(b, s)| (*b, s));
+    let mut skews = skews.to_vec();
+    skews.sort_unstable();
+    (bound, skews)
+}
+
+fn skews(rows: &[Row]) -> Table {
+    let columns = [
+        "correction, load",
+        ">members",
+        ">events",
+        ">p50",
+        ">p99",
+        ">max",
+        ">bound",
+        ">beyond",
+    ];
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let (bound, skews) = sorted_skews(row);
+        let beyond = skews
+            .iter()
+            .filter(|skew| bound > 0 && **skew > bound)
+            .count();
+        let bound = if bound == 0 { "-".into() } else { words(bound) };
+        let at = |percent| words(quantile(&skews, percent));
+        table.row(vec![
+            row.name.clone(),
+            row.at(0).to_string(),
+            skews.len().to_string(),
+            at(50),
+            at(99),
+            at(100),
+            bound,
+            beyond.to_string(),
+        ]);
+    }
+    table
+}
+
+/// One mode at one size and grain, over all constraints.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    /// (period in microseconds, slice in percent, picoseconds of an iteration), where something is
+    /// done.
+    pub(crate) points: Vec<(u64, u64, u64)>,
+    /// Picoseconds of an iteration of aperiodic members.
+    pub(crate) free: Option<u64>,
+    /// Constraints under which nothing is done.
+    pub(crate) nothing: u64,
+}
+
+/// By members, grain and mode.
+pub(crate) type Sums = BTreeMap<(u64, u64, String), Sum>;
+
+/// The results of `bsp`.
+pub(crate) fn of_work(rows: &[Row]) -> Sums {
+    let mut sums = Sums::new();
+    for row in rows.iter().filter(|row| row.at(1) > 0) {
+        let sum = sums
+            .entry((row.at(0), row.at(1), row.name.clone()))
+            .or_default();
+        if row.at(2) == 0 {
+            sum.free = row.values.first().copied();
+            continue;
+        }
+        for (slice, ps) in SLICES.iter().zip(&row.values) {
+            match ps {
+                0 => sum.nothing += 1,
+                ps => sum.points.push((row.at(2), *slice, *ps)),
+            }
+        }
+    }
+    sums
+}
+
+impl Sum {
+    /// The largest distance of rate from utilization, in parts of the latter: 0.03 are 3 %. Only
+    /// periods of at least so many microseconds count.
+    pub(crate) fn deviation(&self, free: u64, from_us: u64) -> Option<f64> {
+        let counted = self.points.iter().filter(|(period, ..)| *period >= from_us);
+        let of = counted.map(|(_, slice, ps)| {
+            let rate = real(free) / real(*ps);
+            (rate / (real(*slice) / 100.0) - 1.0).abs()
+        });
+        of.reduce(f64::max)
+    }
+}
+
+fn work(rows: &[Row]) -> Table {
+    let sums = of_work(rows);
+    let columns = [
+        ">members",
+        ">grain",
+        "mode",
+        ">constraints",
+        ">aperiodic",
+        ">at 90 %",
+        ">off, 100us",
+        ">off, 1ms",
+        ">gain at least",
+        ">at most",
+    ];
+    let mut table = Table::new(&columns);
+    for ((members, grain, mode), sum) in &sums {
+        let with = sums.get(&(*members, *grain, MODES[0].to_owned()));
+        let free = sum.free.or(with.and_then(|with| with.free));
+        let best = sum.points.iter().filter(|(_, slice, _)| *slice == 90);
+        let best = best.map(|(.., ps)| *ps).min();
+        let off = |from| {
+            let off = sum.free.and_then(|free| sum.deviation(free, from));
+            off.map_or("-".into(), |off| format!("{:.1} %", off * 100.0))
+        };
+        let gains = with
+            .filter(|_| sum.free.is_none())
+            .map(|with| gains(with, sum));
+        let (least, most) = gains.flatten().unzip();
+        let gain = |gain: Option<f64>| gain.map_or("-".into(), |g| format!("{:.0} %", g * 100.0));
+        table.row(vec![
+            members.to_string(),
+            grain.to_string(),
+            mode.clone(),
+            format!(
+                "{} of {}",
+                sum.points.len(),
+                sum.points.len() as u64 + sum.nothing
+            ),
+            of_ps(free.unwrap_or(0)),
+            of_ps(best.unwrap_or(0)),
+            off(100),
+            off(1_000),
+            gain(least),
+            gain(most),
+        ]);
+    }
+    let refused = rows.iter().filter(|row| row.name == ADMITTED);
+    let refused = refused
+        .flat_map(|row| &row.values)
+        .filter(|value| **value == 0);
+    let count = refused.count().to_string();
+    table.row(vec![
+        String::new(),
+        String::new(),
+        "constraints refused".into(),
+        count,
+    ]);
+    table
+}
+
+/// How much faster one is than the other under the same constraint, least and most: 0.2 are 20 %.
+pub(crate) fn gains(with: &Sum, without: &Sum) -> Option<(f64, f64)> {
+    let times: BTreeMap<(u64, u64), u64> = with
+        .points
+        .iter()
+        .map(|(period, slice, ps)| ((*period, *slice), *ps))
+        .collect();
+    let gain = |(period, slice, ps): &(u64, u64, u64)| {
+        Some(real(*times.get(&(*period, *slice))?) / real(*ps) - 1.0)
+    };
+    let gains: Vec<f64> = without.points.iter().filter_map(gain).collect();
+    let least = gains.iter().copied().reduce(f64::min)?;
+    Some((least, gains.iter().copied().reduce(f64::max)?))
+}

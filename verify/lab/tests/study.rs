@@ -1,0 +1,304 @@
+//! `punctual study`: small versions of every study, in virtual time and on Linux.
+
+#[allow(dead_code)] // Each of its users needs another part of it.
+#[path = "../../../front/command/tests/cli/common.rs"]
+mod common;
+
+use std::process::Output;
+use std::sync::{Mutex, PoisonError};
+
+use common::{Folder, assert_obeys, code, json, output, stdout};
+use serde_json::Value;
+
+/// Prices of no machine, so that a study is the same everywhere.
+const COSTS: &str = "machine = \"a machine of tests\"\nline-ps = 90000\nstep-ps = 5000\n\
+    admission-ns = [20000, 21000, 22000, 23000, 24000, 25000, 26000, 27000, 28000, 29000, 30000]\n\
+    element-ps = 2000\nentry-ns = 500\nswitch-ns = 50\ntimer-ns = 1000\npreemption-ns = 5000\nlate-ns = 2000\n\
+    clock-error-ns = 100\n";
+
+/// Members spin on both CPUs: one such test at a time.
+static LIVE: Mutex<()> = Mutex::new(());
+
+fn study(folder: &Folder, arguments: &[&str]) -> Output {
+    let costs = folder.write("costs.toml", COSTS);
+    let mut all = vec!["study"];
+    all.extend(arguments);
+    all.extend(["--costs", &costs]);
+    output(&all)
+}
+
+fn rows(summary: &Value) -> Vec<(String, Vec<u64>, Vec<u64>)> {
+    let numbers = |value: &Value| {
+        let all = value.as_array().expect("numbers").iter();
+        all.map(|n| n.as_u64().expect("a number"))
+            .collect::<Vec<u64>>()
+    };
+    let of = |row: &Value| {
+        let name = row["name"].as_str().expect("a name").to_owned();
+        (name, numbers(&row["at"]), numbers(&row["values"]))
+    };
+    summary["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(of)
+        .collect()
+}
+
+/// The JSON of a study whose file of results does not exist yet, and its drawing.
+fn answered(folder: &Folder, name: &str, arguments: &[&str]) -> (Value, String) {
+    let (out, plot) = (
+        folder.path(&format!("{name}.jsonl")),
+        folder.path(&format!("{name}.svg")),
+    );
+    let mut all = arguments.to_vec();
+    all.extend(["--out", &out, "--plot", &plot, "--json"]);
+    let ended = study(folder, &all);
+    assert_eq!(
+        code(&ended),
+        0,
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    let summary = json(&ended);
+    assert_obeys(&summary, "study");
+    assert_eq!(summary["complete"], true);
+    (summary, std::fs::read_to_string(&plot).expect("a drawing"))
+}
+
+#[test]
+fn an_admission_is_dearer_for_more_members_and_says_that_it_is_virtual_time() {
+    let folder = Folder::new("study-admission");
+    let arguments = ["gang-admission", "--members", "2,16,255", "--rounds", "2"];
+    let (summary, drawing) = answered(&folder, "admission", &arguments);
+    let greatest = |name: &str, members: u64| {
+        let all = rows(&summary);
+        let row = all
+            .iter()
+            .find(|(of, at, _)| of == name && at[0] == members);
+        row.expect("a row").2[2]
+    };
+    let linear = |members| greatest("whole, linear, alone", members);
+    let tree = |members| greatest("whole, tree, alone", members);
+    assert!(linear(255) > linear(16) && linear(16) > linear(2));
+    assert!(tree(255) < linear(255));
+    // A local admission is the least of it, and constant.
+    assert!(greatest("local change, tree, alone", 255) <= 31_000);
+    assert!(tree(2) >= 20_000);
+    assert_eq!(
+        drawing
+            .matches("Virtual time, with prices of: a machine of tests")
+            .count(),
+        7
+    );
+}
+
+#[test]
+fn skews_are_within_their_bounds() {
+    let folder = Folder::new("study-skew");
+    let arguments = ["skew", "--members", "2,8", "--events", "20"];
+    let (summary, drawing) = answered(&folder, "skew", &arguments);
+    let all = rows(&summary);
+    assert_eq!(all.len(), 2 * 3 * 2);
+    for (name, at, values) in &all {
+        assert_eq!(values.len(), 21, "{name} {at:?}");
+        assert!(
+            values[0] > 0 && values[1..].iter().all(|skew| *skew <= values[0]),
+            "{name} {at:?}"
+        );
+    }
+    assert!(drawing.contains("8 members, alone (as Fig. 11)") && drawing.contains("as Fig. 12"));
+}
+
+#[test]
+fn work_is_proportional_to_its_time_and_shards_merge_to_the_bytes_of_one_run() {
+    let folder = Folder::new("study-bsp");
+    let arguments = [
+        "bsp",
+        "--members",
+        "2,4",
+        "--grains",
+        "1,128",
+        "--periods-us",
+        "0,2000,5000",
+    ];
+    let (summary, drawing) = answered(&folder, "bsp", &arguments);
+    let all = rows(&summary);
+    let values = |name: &str, at: [u64; 3]| {
+        let row = all.iter().find(|(of, place, _)| of == name && *place == at);
+        row.expect("a row").2.clone()
+    };
+    for members in [2, 4] {
+        let free = values("barriers, tree", [members, 128, 0])[0];
+        for period in [2_000, 5_000] {
+            let taken = values("barriers, tree", [members, 128, period]);
+            for (tenths, ps) in (1..).zip(&taken) {
+                let share = 1_000 * free / ps;
+                assert!(
+                    share <= 100 * tenths && share + 3 * tenths >= 100 * tenths,
+                    "{tenths} {share}"
+                );
+            }
+        }
+    }
+    assert!(
+        ["as Fig. 13", "as Fig. 14", "as Fig. 15", "as Fig. 16"]
+            .iter()
+            .all(|f| drawing.contains(f))
+    );
+    let mut parts = vec!["study", "merge"]
+        .into_iter()
+        .map(String::from)
+        .collect::<Vec<_>>();
+    for shard in ["1/2", "2/2"] {
+        let part = folder.path(&format!("{}.jsonl", shard.replace('/', "-")));
+        let mut all = arguments.to_vec();
+        all.extend([
+            "--out",
+            &part,
+            "--shard",
+            shard,
+            "--quiet",
+            "--threads",
+            "1",
+        ]);
+        assert_eq!(code(&study(&folder, &all)), 0);
+        parts.push(part);
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let merged = output(&parts);
+    let whole = std::fs::read(folder.path("bsp.jsonl")).expect("a file of results");
+    assert_eq!((code(&merged), merged.stdout), (0, whole));
+}
+
+#[test]
+fn a_run_goes_on_with_the_prices_that_its_file_began_with() {
+    let folder = Folder::new("study-resume");
+    let out = folder.path("r.jsonl");
+    let arguments = [
+        "gang-admission",
+        "--members",
+        "2,3,4",
+        "--rounds",
+        "1",
+        "--out",
+        &out,
+        "--quiet",
+    ];
+    assert_eq!(code(&study(&folder, &arguments)), 0);
+    let whole = std::fs::read(&out).expect("results");
+    std::fs::write(&out, &whole[..whole.len() * 2 / 3]).expect("written");
+    let mut again = vec!["study"];
+    again.extend(arguments);
+    assert_eq!(code(&output(&again)), 0, "without --costs");
+    assert_eq!(std::fs::read(&out).expect("results"), whole);
+}
+
+#[test]
+fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
+    let folder = Folder::new("study-wrong");
+    for (arguments, said) in [
+        (&["skew", "--members", "256"][..], "256 is none of 1 to 255"),
+        (
+            &["skew", "--members", "3", "--on", "linux"],
+            "on Linux a study has 2 of them",
+        ),
+        (
+            &["clocks", "--on", "sim"],
+            "virtual time has the clocks that it is told",
+        ),
+        (&["bsp", "--grains", "0"], "grains"),
+        (&["gang-admission", "--rounds", "0"], "rounds"),
+    ] {
+        let ended = study(&folder, arguments);
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(code(&ended), 2, "{message}");
+        assert!(message.contains(said), "{message}");
+    }
+    let free = folder.write(
+        "free.toml",
+        &COSTS.replace("line-ps = 90000", "line-ps = 0"),
+    );
+    let ended = output(&["study", "skew", "--costs", &free]);
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("cost something"));
+}
+
+#[test]
+fn two_cpus_of_this_machine_are_studied() {
+    let _alone = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("study-live");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        let ended = study(&folder, &["clocks", "--out", &folder.path("one.jsonl")]);
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(
+            code(&ended) == 3 && message.contains("one CPU only"),
+            "{message}"
+        );
+        eprintln!("not studied: this machine has one CPU");
+        return;
+    }
+    let (summary, drawing) = answered(&folder, "clocks", &["clocks", "--rounds", "5"]);
+    let all = rows(&summary);
+    assert!(
+        all.iter().all(|(_, _, values)| values.len() == 5),
+        "{all:?}"
+    );
+    assert!(drawing.contains("Linux: a machine of tests"));
+
+    let arguments = ["gang-admission", "--on", "linux", "--rounds", "3"];
+    let (summary, _) = answered(&folder, "admission", &arguments);
+    for (name, at, values) in rows(&summary) {
+        assert_eq!((at[0], values.len()), (2, 3), "{name}");
+        assert!(
+            values[0] <= values[1] && values[1] <= values[2],
+            "{name} {values:?}"
+        );
+    }
+
+    let arguments = ["skew", "--on", "linux", "--events", "50"];
+    let (summary, _) = answered(&folder, "skew", &arguments);
+    let ours = rows(&summary)
+        .into_iter()
+        .find(|(name, ..)| name == "ours, alone");
+    assert!(ours.expect("a row").2.len() > 10);
+
+    let arguments = [
+        "bsp",
+        "--on",
+        "linux",
+        "--grains",
+        "1",
+        "--periods-us",
+        "0,2000",
+    ];
+    let (summary, _) = answered(&folder, "bsp", &arguments);
+    let all = rows(&summary);
+    let row = all
+        .iter()
+        .find(|(name, at, _)| name == "barriers, tree" && at[2] == 2_000);
+    assert!(row.expect("a row").2.iter().any(|ps| *ps > 0), "{all:?}");
+}
+
+#[test]
+fn its_help_has_examples_under_the_name_that_users_type() {
+    let help = output(&["study", "--help"]);
+    assert_eq!(code(&help), 0);
+    let text = stdout(&help);
+    assert!(
+        text.contains("Examples:") && text.contains("punctual study "),
+        "{text}"
+    );
+}
+
+/// The program that is tried, and its arguments: those behind the name of the command.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    assert_eq!(arguments[0], "study");
+    (env!("CARGO_BIN_EXE_punctual-study"), &arguments[1..])
+}
+
+/// The schema that `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
+    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
+}
