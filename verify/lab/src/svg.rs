@@ -286,9 +286,7 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 /// A number as short as it may be.
 fn number(value: f64) -> String {
     let text = match value.abs() {
-        large if large >= 1_000_000.0 && value % 1_000_000.0 == 0.0 => {
-            return format!("{}M", value / 1_000_000.0);
-        }
+        large if large >= 1_000_000.0 => return number(value / 1_000_000.0) + "M",
         size if size >= 100.0 || value == 0.0 => return format!("{value:.0}"),
         size if size >= 0.01 => format!("{value:.3}"),
         _ => format!("{value:.6}"),
@@ -440,16 +438,21 @@ impl Frame<'_> {
                 );
             }
             Mark::Points => {
+                // One path of lines without length, whose ends are round: a tenth of so many circles.
+                let mut places = String::new();
                 for (x, y) in &series.points {
-                    let (x, y) = (self.x(*x), self.y(*y));
                     push(
-                        svg,
-                        format_args!(
-                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.8\" fill=\"{colour}\" \
-                             fill-opacity=\"0.7\"/>\n"
-                        ),
+                        &mut places,
+                        format_args!("M{:.1} {:.1}h0", self.x(*x), self.y(*y)),
                     );
                 }
+                push(
+                    svg,
+                    format_args!(
+                        "<path d=\"{places}\" stroke=\"{colour}\" stroke-width=\"3.6\" \
+                         stroke-linecap=\"round\" stroke-opacity=\"0.7\"/>\n"
+                    ),
+                );
             }
             Mark::Bars => {
                 let bottom = self.top() + HEIGHT;
@@ -544,7 +547,7 @@ mod tests {
         };
         let svg = draw(&[chart.clone(), chart]);
         assert_eq!(svg.matches("<polyline").count(), 2);
-        assert_eq!(svg.matches("r=\"1.8\"").count(), 4);
+        assert_eq!(svg.matches("h0").count(), 4);
         assert!(svg.contains("a &lt; b &amp; c") && svg.ends_with("</svg>\n"));
     }
 }

@@ -190,16 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn the_linear_form_grows_with_the_members_and_the_tree_grows_less() {
+    fn the_linear_form_grows_with_the_members_and_the_tree_with_their_logarithm() {
         let cost = |members, form| barriers(members, form, 10) - barriers(members, form, 5);
         let linear = [16, 64, 255].map(|members| cost(members, Form::Linear));
         let tree = [16, 64, 255].map(|members| cost(members, Form::Tree));
         for at in [0, 1] {
-            // Four times the members: four times as long.
+            // Four times the members: four times as long, but one more level of the tree.
             let range = 3 * linear[at]..5 * linear[at];
             assert!(range.contains(&linear[at + 1]), "{linear:?}");
+            assert!(tree[at + 1] < 2 * tree[at], "{tree:?}");
         }
-        assert!(tree[2] * 5 < linear[2] * 4, "{tree:?} {linear:?}");
+        assert!(tree[2] - tree[1] < 2 * (tree[1] - tree[0]), "{tree:?}");
     }
 
     #[test]
