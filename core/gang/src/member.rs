@@ -284,8 +284,8 @@ impl<G: Deref<Target = Gang>> Member<G> {
         }
     }
 
-    /// Whether `state` is to be looked at, with this word of the bell: the decision about a round is
-    /// told by the one above, so that not all members look at one word. Only alarms make them do so.
+    /// Whether `state` is to be looked at, with this word of the bell. The one above tells the
+    /// decision about a round, so that not all members look at one word: only alarms make them.
     fn is_alarmed(&mut self, bell: u64) -> bool {
         let alarms = Ring::alarms(bell);
         let is_new = mem::replace(&mut self.alarms, alarms) != alarms;

@@ -438,7 +438,7 @@ impl Frame<'_> {
                 );
             }
             Mark::Points => {
-                // One path of lines without length, whose ends are round: a tenth of so many circles.
+                // One path of lines without length and with round ends: smaller than circles.
                 let mut places = String::new();
                 for (x, y) in &series.points {
                     push(

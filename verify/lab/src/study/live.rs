@@ -25,7 +25,7 @@ pub(crate) fn measure(asked: &Asked, (first, second): Unit) -> Result<Vec<Row>, 
         Question::Clocks { .. } => clocks::unit(second),
         Question::GangAdmission { .. } => admission::unit(second),
         Question::Skew { .. } => starts::unit(&asked.costs, second),
-        Question::Bsp { grains, .. } => bsp::unit((first, second), grains),
+        Question::Bsp { grains, .. } => bsp::unit(&asked.costs, (first, second), grains),
     }
 }
 

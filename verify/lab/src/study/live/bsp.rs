@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_gang::Form;
 use punctual_gang_thread::{Gang, Member, Options, Waiting};
-use punctual_model::{Machine, Span, Work};
+use punctual_model::{Span, Work};
 use punctual_thread::{Constraint, Runtime, thread};
 
 use super::{LIMIT, POLICY, two_cpus};
 use crate::answers::Row;
 use crate::bsp::{ADMITTED, MODES, SLICES};
+use crate::costs::Costs;
 
 const MEMBERS: usize = 2;
 const PERIODS: u64 = 6;
@@ -107,7 +108,11 @@ struct Side {
 type Gangs = Arc<Vec<Gang>>;
 
 /// Rows as in virtual time, in which two modes were flown.
-pub(super) fn unit((members, period_us): (u64, u64), grains: &[u64]) -> Result<Vec<Row>, String> {
+pub(super) fn unit(
+    costs: &Costs,
+    (members, period_us): (u64, u64),
+    grains: &[u64],
+) -> Result<Vec<Row>, String> {
     let largest = grains.iter().max().copied().unwrap_or(1);
     let elements = || {
         (0..largest)
@@ -131,7 +136,9 @@ pub(super) fn unit((members, period_us): (u64, u64), grains: &[u64]) -> Result<V
     let (their_first, kept) = (first_threads.clone(), Arc::new(Mutex::new(Ok(()))));
     let failed = Arc::clone(&kept);
     let runtime = Runtime::on(first, POLICY)
-        .terms(Machine::default())
+        // Without the terms of the machine, constraints would be admitted whose timers alone
+        // take all of a CPU: nothing else would execute there, and the study would not end.
+        .terms(costs.terms())
         .threads(4)
         .main(Constraint::aperiodic(1))
         .and(second, POLICY, move || {
