@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Folder, assert_obeys, code, json, output, stderr, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
 
 /// A table that is moved by one process at a time, on two CPUs, and a task beside the groups.
 fn file(deadline: &str) -> String {
@@ -130,4 +130,25 @@ fn a_refusal_has_a_fix_that_admits_and_no_certificate() {
         "{}",
         stderr(&none)
     );
+}
+
+#[test]
+fn examples_are_admitted_certified_and_not_said_to_execute() {
+    let folder = Folder::new("groups-examples");
+    for name in [
+        "linear-table",
+        "three-processors",
+        "planned-beside-edf",
+        "vehicle",
+    ] {
+        let path = example(&format!("planned/{name}.toml"));
+        let certificate = folder.path(&format!("{name}.json"));
+        let written = output(&["check", &path, "--certificate", &certificate]);
+        assert_eq!(code(&written), 0, "{name}: {}", stderr(&written));
+        let verified = output(&["verify", &certificate, &path]);
+        assert_eq!(code(&verified), 0, "{name}: {}", stdout(&verified));
+        let executed = output(&["sim", &path, "--quiet"]);
+        assert_eq!(code(&executed), 2, "{name}");
+        assert!(stderr(&executed).contains("not executed yet"), "{name}");
+    }
 }
