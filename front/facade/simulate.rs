@@ -146,6 +146,7 @@ fn run_virtually(
     let guests = Guests {
         children: tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect(),
         bodies: graph_bodies(system, threads, given, &moves),
+        groups: None,
     };
     let outcome =
         punctual_sim::run_with(system, &tables, inputs, guests, &sim_options, &mut player)?;

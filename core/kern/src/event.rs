@@ -8,6 +8,7 @@
 use punctual_model::{Constraint, CpuId, Instant, Mode, Span, ThreadId};
 use punctual_order::{ChildPick, Next, NodeId, Refusal};
 
+use crate::agenda::AgendaStep;
 use crate::lock::Ceiling;
 use crate::manage::Request;
 
@@ -221,6 +222,8 @@ pub enum Event {
     ChildPicked(ChildPick),
     /// The code of the scheduler that was let run has failed: it decides no more.
     ChildFailed(NodeId),
+    /// A part of a change of the plan that this CPU executes.
+    Agenda(AgendaStep),
 }
 
 /// News for another shard: the predecessor behind `slot` has finished all jobs below `frontier`.
@@ -228,9 +231,10 @@ pub enum Event {
 pub struct Message {
     /// The CPU whose shard must hear it.
     pub to: CpuId,
-    /// Which of that shard's remote predecessors ([`crate::Source::Remote`]).
+    /// Which of that shard's remote predecessors ([`crate::Source::Remote`]), or which CPU whose
+    /// segments those there need ([`AgendaStep::Need`]).
     pub slot: u32,
-    /// Every job with a smaller index is done.
+    /// Every job with a smaller index, or segment with a smaller number, is done.
     pub frontier: u64,
 }
 

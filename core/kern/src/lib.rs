@@ -28,6 +28,7 @@
 
 extern crate alloc;
 
+mod agenda;
 mod effective;
 mod event;
 mod lock;
@@ -40,6 +41,7 @@ mod thread;
 mod timeline;
 mod trace;
 
+pub use agenda::{AgendaStep, AgendaView, PlannedSegment};
 pub use effective::WaitOrder;
 pub use event::{Decision, Entry, Event, Message, MissingCause, Taker, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};

@@ -216,6 +216,13 @@ impl Precedences {
         !ends.notifications.is_empty() || !ends.outgoing.is_empty()
     }
 
+    /// How far a remote predecessor is; `None` when there is none of this number.
+    pub(crate) fn frontier(&self, slot: u32) -> Option<u64> {
+        self.remotes
+            .get(slot as usize)
+            .map(|remote| remote.frontier)
+    }
+
     pub(crate) fn notify(&mut self, thread: usize) {
         for &at in self.threads[thread].notifications.iter().rev() {
             let notification = &mut self.notifications[at as usize];

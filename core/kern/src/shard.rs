@@ -3,9 +3,11 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage`
-//! (schedulers of a tree), `replace` (their policies), `setup`; `fast`: entries with nothing due.
+//! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `agenda`
+//! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
+//! `fast`: entries with nothing due.
 
+mod agenda;
 mod block;
 mod budget;
 mod check;
@@ -26,6 +28,7 @@ use alloc::vec::Vec;
 use punctual_model::{Constraint, Instant, Span, ThreadId, Work};
 use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
+use crate::agenda::Agenda;
 use crate::effective::WaitOrder;
 use crate::event::{Decision, Entry, Event, Message};
 use crate::lock::Locks;
@@ -64,6 +67,7 @@ pub struct Shard<P> {
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
+    agenda: Agenda,
     locks: Locks,
     tree: Tree<P>,
     /// By what threads are ordered that wait for a lock of their runtime.
@@ -159,6 +163,9 @@ impl<P: Policy> Shard<P> {
         }
         let refused = self.apply(now, event, sink).err();
         let _ = self.serve_timers(now, false, quota, sink);
+        if self.agenda.is_used() {
+            self.serve_agenda(now, sink);
+        }
         self.serve_parked(now, sink);
         // A thread that ends a section with its last tick of budget may complete with it; if it
         // does not, the timer that is armed for this very instant enters again.
@@ -173,7 +180,11 @@ impl<P: Policy> Shard<P> {
     /// The next message for another CPU. Take them all after each [`Shard::handle`].
     pub fn take_message(&mut self) -> Option<Message> {
         let frontier = |thread: usize| self.threads[thread].frontier(&self.pool);
-        self.precedences.take_message(frontier)
+        let message = self.precedences.take_message(frontier);
+        message.or_else(|| {
+            let (to, slot, frontier) = self.agenda.take_news()?;
+            Some(Message { to, slot, frontier })
+        })
     }
 
     /// The thread that runs since the last decision.
@@ -190,7 +201,11 @@ impl<P: Policy> Shard<P> {
     /// When something is due by itself next, whoever runs: a release, a replenishment, a timeout.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
-        Choice::earlier(self.timeline.next(), self.tree.next_timer())
+        let own = Choice::earlier(self.timeline.next(), self.tree.next_timer());
+        match self.agenda.is_used() {
+            true => Choice::earlier(own, self.agenda.due().filter(|&due| due > self.now)),
+            false => own,
+        }
     }
 
     /// How many threads there can be at any one time; their indices are smaller.
@@ -254,7 +269,7 @@ impl<P: Policy> Shard<P> {
     /// Whether [`Shard::take_message`] has one.
     #[inline]
     pub fn has_message(&self) -> bool {
-        self.precedences.has_message()
+        self.precedences.has_message() || self.agenda.has_message()
     }
 
     /// Jobs with a deadline that arrived before the horizon and are not done (reservations: in the
@@ -340,6 +355,7 @@ impl<P: Policy> Shard<P> {
             Event::Manage { by, request } => self.manage(by, &request, sink)?,
             Event::ChildPicked(pick) => self.child_picked(&pick)?,
             Event::ChildFailed(child) => self.child_failed(child)?,
+            Event::Agenda(ref step) => self.set_agenda(step)?,
             Event::Remote(message) => self.hear(message, sink)?,
         }
         Ok(())
@@ -374,24 +390,6 @@ impl<P: Policy> Shard<P> {
             });
         if held > 0 {
             self.charge_sections(id.index(), executed, sink);
-        }
-    }
-
-    /// No thread ran: a scheduler may have, to decide on its own supply.
-    #[cold]
-    fn charge_nobody<S: Sink>(&mut self, now: Instant, executed: Work, sink: &mut S) {
-        if let Some(child) = self.deciding
-            && self.tree.epoch(child).is_some()
-        {
-            let charged = TraceEvent::ChildCharged {
-                node: child,
-                work: executed,
-            };
-            sink.trace(now, charged);
-            self.tree
-                .charge_child(now, child, executed, &mut |node, budget| {
-                    sink.trace(now, TraceEvent::budget(node, budget));
-                });
         }
     }
 

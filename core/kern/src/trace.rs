@@ -339,6 +339,20 @@ pub enum TraceEvent {
         /// What its server has left.
         budget: Option<Work>,
     },
+    /// A segment of the plan in force starts: the job that its thread releases now.
+    SegmentStarted {
+        /// Which of this CPU.
+        number: u64,
+        /// Whose.
+        thread: ThreadId,
+        /// Its group is dead: it cleans up instead.
+        cleans: bool,
+    },
+    /// A segment of a dead group is passed over.
+    SegmentSkipped {
+        /// Which of this CPU.
+        number: u64,
+    },
     /// A scheduler is not queued any more, or its budget has become less without being used.
     Unqueued {
         /// Which.

@@ -75,6 +75,9 @@ pub enum Refusal {
     NotReplaceable(NodeId),
     /// No new policy was put beside this scheduler (caller).
     NothingShelved(NodeId),
+    /// A part of a plan that does not follow from those before, or for which there is no room
+    /// (caller).
+    NotPlannable,
     /// The policy of this scheduler is being replaced already (caller).
     BeingReplaced(NodeId),
 }
@@ -143,6 +146,7 @@ impl Refusal {
                  its own supply, or what its threads share would be handed on in another order"
             }
             Refusal::NothingShelved(_) => "no new policy was put beside the scheduler",
+            Refusal::NotPlannable => "this part of a plan does not follow, or has no room",
             Refusal::BeingReplaced(_) => "the policy of the scheduler is being replaced already",
         }
     }

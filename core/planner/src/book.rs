@@ -333,8 +333,11 @@ impl<U: Unit> Book<U> {
         (last == self.order.number(number)).then_some(at)
     }
 
-    /// Whether the place of a segment stays what it is.
-    fn is_frozen(&self, number: usize) -> bool {
+    /// Whether the place of a segment stays: it starts before the cutoff, or has started.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn is_frozen(&self, number: usize) -> bool {
         self.plan.placements[number].start < self.cutoff || self.has_started(number).is_some()
     }
 

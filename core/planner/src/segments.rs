@@ -111,6 +111,7 @@ struct Row<U: Unit> {
     first: Option<usize>,
     predecessors: u32,
     importance: Importance,
+    tag: u64,
     location: Option<Location<U>>,
     /// Executes in its place when its group is dead and has begun; zero: nothing.
     cleanup: Work<U>,
@@ -168,6 +169,7 @@ impl<U: Unit> Segments<U> {
             first: None,
             predecessors: 0,
             importance: Importance::default(),
+            tag: 0,
             location: None,
             cleanup: Work::ZERO,
         });
@@ -197,6 +199,14 @@ impl<U: Unit> Segments<U> {
     /// A number that is none.
     pub fn set_importance(&mut self, number: usize, importance: Importance) {
         self.rows[number].importance = importance;
+    }
+
+    /// A mark of the caller's, by which it finds a segment again in a later plan.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn set_tag(&mut self, number: usize, tag: u64) {
+        self.rows[number].tag = tag;
     }
 
     /// Where a segment executes best.
@@ -307,6 +317,14 @@ impl<U: Unit> Segments<U> {
         self.rows[number].importance
     }
 
+    /// The caller's mark of a segment; 0 without one.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn tag(&self, number: usize) -> u64 {
+        self.rows[number].tag
+    }
+
     /// Where a segment executes best.
     ///
     /// # Panics
@@ -374,7 +392,7 @@ impl<U: Unit> Segments<U> {
             let row = &others.rows[number];
             let taken = &mut self.rows[new];
             (taken.importance, taken.location) = (row.importance, row.location);
-            taken.cleanup = row.cleanup;
+            (taken.cleanup, taken.tag) = (row.cleanup, row.tag);
         }
         for before in 0..others.len() {
             for after in others.successors(before) {

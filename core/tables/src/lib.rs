@@ -21,4 +21,4 @@ extern crate alloc;
 
 mod tables;
 
-pub use tables::{Carry, CpuTables, FallbackRow, NodeRow, Tables};
+pub use tables::{AgendaTables, Carry, CpuTables, FallbackRow, MAX_SEGMENTS, NodeRow, Tables};

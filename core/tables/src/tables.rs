@@ -10,6 +10,7 @@
 //! whose releases fall on those of a leader ([`System::leaders`]) are rounded on its divisor, or
 //! else on its period, for one timer entry is to serve both.
 
+mod agenda;
 mod nodes;
 mod plan;
 mod resources;
@@ -23,10 +24,11 @@ use punctual_kern::{
     SlotTerms, Source, Tree, UseTerms, WaitOrder,
 };
 use punctual_model::{
-    CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, Protocol, SchedulerId, Span, Stage,
-    System, Task, TaskId, ThreadId, Use, When, Work,
+    Class, CpuId, Frequency, Funding, Instant, Late, Ns, PolicyKind, Protocol, SchedulerId, Span,
+    Stage, System, Task, TaskId, ThreadId, Use, When, Work,
 };
 
+pub use agenda::{AgendaTables, MAX_SEGMENTS};
 pub use nodes::{FallbackRow, NodeRow};
 pub use plan::Carry;
 
@@ -79,6 +81,8 @@ pub struct CpuTables {
     pub resources: Vec<ResourceTerms>,
     /// Which thread declares which use.
     pub uses: Vec<(u32, UseTerms)>,
+    /// For the segments of plans.
+    pub agenda: AgendaTables,
 }
 
 impl Tables {
@@ -89,7 +93,10 @@ impl Tables {
         let last = Instant::ZERO.saturating_add(duration.saturating_sub(Span::from_ns(1)));
         let stage = Stage::at_start(system);
         for cpu in &mut self.cpus {
-            for (task, constraint) in &mut cpu.threads {
+            let by_clock = |(_, constraint): &&mut (TaskId, Constraint)| {
+                !(constraint.fed && matches!(constraint.class, Class::Sporadic { .. }))
+            };
+            for (task, constraint) in cpu.threads.iter_mut().filter(by_clock) {
                 let arrivals = system.tasks[task.index()].arrivals_until(last);
                 let is_there = stage.task(*task).is_some();
                 constraint.until = match (duration.is_zero() || !is_there, arrivals) {
@@ -252,6 +259,7 @@ impl CpuTables {
             notifications: Vec::new(),
             resources: Vec::new(),
             uses: Vec::new(),
+            agenda: AgendaTables::default(),
         }
     }
 
@@ -302,6 +310,7 @@ impl CpuTables {
         for &(thread, declared) in &self.uses {
             shard.declare_use(ThreadId::new(thread, 0), declared)?;
         }
+        self.agenda.reserve(&mut shard)?;
         Ok(shard)
     }
 }

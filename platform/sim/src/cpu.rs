@@ -1,7 +1,9 @@
 //! One virtual CPU: its shard, what its threads execute, and the next thing that happens to it.
 
+mod obey;
+
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
@@ -12,6 +14,7 @@ use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, 
 use punctual_tables::CpuTables;
 
 use crate::RATE;
+use crate::agendas::Order;
 use crate::body::{Act, Body, Nudges, Step};
 use crate::child::{Child, children};
 use crate::declared::Declared;
@@ -125,6 +128,10 @@ pub(crate) struct Cpu<'a, P, S> {
     armed: Option<Instant>,
     feeds: Vec<Feed<'a>>,
     inbox: VecDeque<(Instant, Message)>,
+    /// Of the planner of groups.
+    orders: VecDeque<(Instant, Order)>,
+    /// By number: the work behind a segment.
+    segments: BTreeMap<u64, Work>,
     /// Next arrivals: release, order of the thread, feed, arrival.
     arrivals: BinaryHeap<Reverse<(Instant, u32, usize, Instant)>>,
     standstills: Vec<Standstill>,
@@ -174,6 +181,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             armed: None,
             feeds,
             inbox: VecDeque::new(),
+            orders: VecDeque::new(),
+            segments: BTreeMap::new(),
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
             gaps,
@@ -260,7 +269,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn next_instant(&self) -> Option<Instant> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let message = self.inbox.front().map(|(at, _)| *at);
+        let order = self.orders.front().map(|(at, _)| *at);
         let due = [
+            order,
             self.section_end,
             self.timer,
             arrival,
@@ -303,6 +314,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
         if self.section_end.is_some_and(|end| end <= now) && !self.arrival_goes_first(now) {
             return self.end_section(now);
+        }
+        // A job that ends at this instant ended in time. Anything else might be held back.
+        if let Some((_, order)) = self.orders.pop_front_if(|(at, _)| *at <= now) {
+            self.obey(now, order);
+            return None;
         }
         // After a job that ends at this instant: it ended in time.
         if let Some((_, message)) = self.inbox.pop_front_if(|(at, _)| *at <= now) {
@@ -480,12 +496,20 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     /// What the thread that runs now does, from where it was; when its section ends.
     fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Option<Instant> {
+        let planned = match self.segments.is_empty() {
+            true => None,
+            false => self.segment_work(id),
+        };
         let doing = &mut self.doing[id.index()];
         let is_new = doing.job.is_none();
         if is_new {
             let job = self.shard.job(id).map_or(0, |job| job.index);
             let class = self.shard.constraint(id).map(|c| c.class);
             doing.begin(job, class.and_then(|class| class.budget()));
+            if let Some(work) = planned {
+                let (work, act) = (Some(work), Act::Complete);
+                doing.step = Some(Step { work, act });
+            }
         } else if switched {
             doing.switched_in(now);
         }

@@ -15,7 +15,7 @@ pub(crate) fn groups(tables: &[CpuTables], links: &[(usize, usize)]) -> Vec<Vec<
         }
     };
     for (from, tables) in tables.iter().enumerate() {
-        for (_, to, _) in &tables.notifications {
+        for (_, to, _) in tables.notifications.iter().chain(&tables.agenda.peers) {
             join(from, to.index());
         }
     }

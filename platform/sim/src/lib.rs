@@ -9,6 +9,7 @@
 //! for it), and caches, both unless a fault asks for them.
 #![forbid(unsafe_code)]
 
+mod agendas;
 mod body;
 mod child;
 mod cpu;
@@ -22,6 +23,7 @@ mod groups;
 mod locks;
 mod random;
 mod recorded;
+mod requests;
 mod run;
 
 pub use body::{Act, Body, Nudges, Step};
@@ -30,6 +32,7 @@ pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
 pub use graph::{Moves, TileFault};
 pub use graph_bodies::graph_bodies;
 pub use recorded::{Gap, RecordedThread, Recording};
+pub use requests::{Execution, GroupKind, GroupOutcome, Groups, SegmentKind};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome,
     STEPS_PER_QUESTION, SimError, prepare, run, run_recorded, run_with, shared_across_cpus,

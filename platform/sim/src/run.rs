@@ -1,5 +1,6 @@
 //! The loop: the earliest instant of all CPUs, again and again.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use punctual_child::ChildScheduler;
@@ -7,11 +8,13 @@ use punctual_kern::{Plan, Policy, Shard, Sink};
 use punctual_model::{Class, Clock, CpuId, Instant, Ns, Span, Step, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
+use crate::agendas::{Order, Planner, Planning};
 use crate::body::Body;
 use crate::cpu::{Cpu, Threads};
 use crate::faults::Faults;
 use crate::groups::groups;
 use crate::recorded::Recording;
+use crate::requests::{GroupOutcome, Groups};
 use crate::{MAX_CPUS, RATE};
 
 /// What a simulation is asked for.
@@ -91,6 +94,8 @@ pub struct Outcome<S> {
     pub end: Instant,
     /// The observer ended it early.
     pub stopped: bool,
+    /// The requests for groups, in the order in which they were planned.
+    pub groups: Vec<GroupOutcome>,
 }
 
 /// Counts of one virtual CPU.
@@ -153,7 +158,8 @@ pub fn prepare(system: &System, tables: &mut Tables, faults: &Faults) {
         let injected = faults.jitter || faults.dense_jitter;
         // Arrivals are fed by the declared period.
         let stays = !retimed(system, *task);
-        constraint.fed = injected && periodic && stays && !jitter.is_zero();
+        let by_plan = constraint.fed && matches!(constraint.class, Class::Sporadic { .. });
+        constraint.fed = by_plan || injected && periodic && stays && !jitter.is_zero();
     }
 }
 
@@ -191,6 +197,8 @@ pub struct Guests<'a> {
     pub children: Vec<Vec<ChildScheduler>>,
     /// The bodies of these tasks, in place of the declared ones.
     pub bodies: Vec<(TaskId, Box<dyn Body + 'a>)>,
+    /// Groups that are planned while it runs.
+    pub groups: Option<Groups>,
 }
 
 impl fmt::Debug for Guests<'_> {
@@ -199,6 +207,7 @@ impl fmt::Debug for Guests<'_> {
         f.debug_struct("Guests")
             .field("children", &self.children)
             .field("bodies", &tasks)
+            .field("groups", &self.groups)
             .finish()
     }
 }
@@ -225,6 +234,7 @@ pub fn run_with<'a, P: Policy, S: Sink>(
     let Guests {
         children,
         mut bodies,
+        groups: planned,
     } = guests;
     let links = links(system, &bodies);
     let threads = |cpu: &CpuTables| {
@@ -232,13 +242,21 @@ pub fn run_with<'a, P: Policy, S: Sink>(
         Threads::declared(system, cpu, given, (plan, horizon), &mut bodies)
     };
     let grace = longest_deadline(system).max(later(options.plans.iter()));
+    let grace = grace.max(planned.as_ref().map_or(Span::ZERO, Groups::grace));
+    let planning = planned.map(|groups| Planning::new(groups, &tables.cpus, horizon));
     let limit = horizon.saturating_add(grace);
     let cpus = build(tables, inputs, children, given, threads)?;
     let groups = groups(&tables.cpus, &links);
     let clock = |cpu: &CpuTables| options.faults.clock(cpu.cpu, options.seed);
     let clocks: Vec<Clock> = tables.cpus.iter().map(clock).collect();
     let until = (horizon, limit);
-    Ok(play(tables, cpus, (groups, &clocks), until, observer))
+    Ok(play(
+        tables,
+        cpus,
+        (groups, &clocks, planning),
+        until,
+        observer,
+    ))
 }
 
 /// The CPUs of bodies that nudge each other, in pairs.
@@ -277,7 +295,7 @@ pub fn run_recorded<P: Policy, S: Sink>(
     let cpus = build(tables, inputs, children, (&faults, 0), threads)?;
     let groups = groups(&tables.cpus, &[]);
     let until = (horizon, limit);
-    Ok(play(tables, cpus, (groups, &[]), until, observer))
+    Ok(play(tables, cpus, (groups, &[], None), until, observer))
 }
 
 fn build<'a, P: Policy, S: Sink>(
@@ -307,7 +325,7 @@ fn build<'a, P: Policy, S: Sink>(
 fn play<P: Policy, S: Sink>(
     tables: &Tables,
     mut cpus: Vec<Option<Cpu<'_, P, S>>>,
-    (groups, clocks): (Vec<Vec<usize>>, &[Clock]),
+    (groups, clocks, mut planning): (Vec<Vec<usize>>, &[Clock], Option<Planning>),
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
@@ -335,6 +353,7 @@ fn play<P: Policy, S: Sink>(
                     false => clocks,
                 },
                 seen: vec![Instant::ZERO; group.len()],
+                planner: Planner::of(planning.as_mut(), &group),
             };
             stopped = !group.run(observer);
             end = end.max(group.now);
@@ -359,6 +378,7 @@ fn play<P: Policy, S: Sink>(
         cpus: cpus.collect(),
         end,
         stopped,
+        groups: planning.map_or_else(Vec::new, Planning::outcomes),
     }
 }
 
@@ -403,13 +423,20 @@ struct Group<'g, 'a, P, S> {
     clocks: &'g [Clock],
     /// The last instant of each member, by its own clock.
     seen: Vec<Instant>,
+    /// The planner of groups, if it plans for these members.
+    planner: Option<Planner<'g>>,
 }
 
 impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
     /// Returns `false` when the observer ended it.
     fn run(&mut self, observer: &mut impl Observer) -> bool {
         let mut steps = 0_u32;
-        while let Some((now, at)) = self.earliest() {
+        loop {
+            let next = self.earliest();
+            if self.plan(next.map(|(now, _)| now)) {
+                continue;
+            }
+            let Some((now, at)) = next else { break };
             if now > self.limit || (now >= self.horizon && self.is_done()) {
                 break;
             }
@@ -424,6 +451,7 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             let completion = self.members[at].1.step(now);
             self.deliver_messages(at, now);
             self.deliver_nudges(at, now);
+            self.tell_planner(at, now);
             if let Some(completion) = completion {
                 observer.completed(completion);
             }
@@ -433,6 +461,47 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             }
         }
         true
+    }
+
+    /// The planner of groups does its part, when all members have gone on to the instant at which
+    /// that is due; `false`: nothing is.
+    fn plan(&mut self, members: Option<Instant>) -> bool {
+        let Some(planner) = &mut self.planner else {
+            return false;
+        };
+        let due = planner.planning.next_instant();
+        let due = due
+            .map(|due| due.max(self.now))
+            .filter(|&due| due <= self.limit);
+        let Some(due) = due.filter(|&due| members.is_none_or(|now| due < now)) else {
+            return false;
+        };
+        let obeyed = |&member: &usize| self.members[member].1.has_obeyed();
+        if planner.planning.begins() && !planner.members.iter().all(obeyed) {
+            return false;
+        }
+        self.now = due;
+        let orders = planner.planning.act(due);
+        let places = &planner.members;
+        deliver(self.members, (places, due), orders);
+        true
+    }
+
+    /// The planner sees how far a member is, and what follows.
+    #[inline]
+    fn tell_planner(&mut self, member: usize, now: Instant) {
+        let Some(planner) = &mut self.planner else {
+            return;
+        };
+        let cpu = planner.members.iter().position(|&at| at == member);
+        if let Some(cpu) = cpu
+            && let Some(orders) = planner
+                .planning
+                .see(cpu, now, self.members[member].1.agenda())
+        {
+            let places = &planner.members;
+            deliver(self.members, (places, now), orders);
+        }
     }
 
     /// The next instant and the member to which it belongs; equal instants in the order of CPUs.
@@ -481,9 +550,14 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
 
     /// A job that was due before the horizon is still to come when its release is delayed past it.
     fn is_done(&self) -> bool {
-        self.members.iter().all(|(_, cpu)| {
-            !cpu.unsettled() && !cpu.has_arrivals() && !cpu.owes_timer_before(self.horizon)
-        })
+        let plans = self.planner.as_ref();
+        plans.is_none_or(|planner| planner.planning.is_idle())
+            && self.members.iter().all(|(_, cpu)| {
+                !cpu.unsettled()
+                    && !cpu.has_arrivals()
+                    && cpu.has_obeyed()
+                    && !cpu.owes_timer_before(self.horizon)
+            })
     }
 
     #[inline]
@@ -506,6 +580,19 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
                 let now = self.instant_of(to, (from, now));
                 self.members[to].1.hear(now, message);
             }
+        }
+    }
+}
+
+/// Orders for the members at these places.
+fn deliver<P: Policy, S: Sink>(
+    members: &mut [(usize, Cpu<'_, P, S>)],
+    (places, now): (&[usize], Instant),
+    orders: Vec<VecDeque<Order>>,
+) {
+    for (&member, orders) in places.iter().zip(orders) {
+        for order in orders {
+            members[member].1.tell(now, order);
         }
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn record(record: &Record, mut put: impl FnMut(&[u64])) {
 pub(crate) fn decode(words: &[u64]) -> Option<(Record, usize)> {
     let (kind, mut fields, length) = form::split(words)?;
     let record = match kind {
-        0..29 => {
+        0..29 | 128.. => {
             let (now, event) = form::event(kind, &mut fields)?;
             Record::Entry(RecordedEntry::at(now, event))
         }
@@ -138,7 +138,7 @@ fn decode_prefixed(words: &[u64]) -> Option<(Record, usize)> {
     loop {
         let (kind, mut fields, length) = form::split(&words[at..])?;
         at += length;
-        if kind < 29 {
+        if !(29..128).contains(&kind) {
             let (now, event) = form::event(kind, &mut fields)?;
             let entry = RecordedEntry {
                 missing,

@@ -4,9 +4,9 @@
 //! numbers of kinds live in memory only; in files a kind is its name.
 
 use punctual_kern::{
-    Ceiling, ChildPick, Constraint, Decision, Edge, Event, FallbackCause, Grant, Message, Next,
-    NodeId, NodeTerms, Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, Taker,
-    TraceEvent, UseTerms, WaitOrder, WakeCause,
+    AgendaStep, Ceiling, ChildPick, Constraint, Decision, Edge, Event, FallbackCause, Grant,
+    Message, Next, NodeId, NodeTerms, Outcome, PlannedSegment, Refusal, Request, ResourceTerms,
+    SlotTerms, Source, Taker, TraceEvent, UseTerms, WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, CpuId, Instant, Mode, PolicyKind, Priority, Protocol, ResourceId, SchedulerId,
@@ -41,6 +41,10 @@ pub(crate) enum TablesLine {
     Edge(u32, Edge),
     Node(NodeRow),
     Absent(u16),
+    /// Room for so many segments of plans.
+    AgendaRoom(u32),
+    /// A CPU whose segments those of plans here may need, and the slot there of this CPU.
+    AgendaPeer(u32, CpuId, u32),
     Home(u32, u16),
     Slot(SlotTerms),
     Resource(ResourceTerms),
@@ -151,6 +155,20 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
     27 "child-failed" (now: Instant, child: NodeId) [(now, Event::ChildFailed(child))];
     28 "supply" (now: Instant, by: NodeId, node: NodeId, supply: Grant)
         [(now, Event::Manage { by, request: Request::Supply { node, supply } })];
+    128 "plan-hold" (now: Instant, cutoff: Option<Instant>)
+        [(now, Event::Agenda(AgendaStep::Hold { cutoff }))];
+    129 "plan-stage" (
+        now: Instant, number: u64, thread: ThreadId, earliest: Instant, start: Instant,
+        wcet: Work, deadline: Instant, group: u32, cleanup: Work
+    ) [(now, Event::Agenda(AgendaStep::Stage(PlannedSegment {
+        number, thread, earliest, start, wcet, deadline, group, cleanup,
+    })))];
+    130 "plan-need" (now: Instant, slot: u32, frontier: u64)
+        [(now, Event::Agenda(AgendaStep::Need { slot, frontier }))];
+    131 "plan-commit" (now: Instant, from: u64)
+        [(now, Event::Agenda(AgendaStep::Commit { from }))];
+    132 "plan-kill" (now: Instant, group: u32, cleans: Option<u64>)
+        [(now, Event::Agenda(AgendaStep::Kill { group, cleans }))];
 }
 
 forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
@@ -215,6 +233,9 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
     65 "fell-back" (node: NodeId, cause: FallbackCause)
         [TraceEvent::FellBack { node, cause }];
     66 "supplied" (node: NodeId) [TraceEvent::Supplied { node }];
+    67 "segment-started" (number: u64, thread: ThreadId, cleans: bool)
+        [TraceEvent::SegmentStarted { number, thread, cleans }];
+    68 "segment-skipped" (number: u64) [TraceEvent::SegmentSkipped { number }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
@@ -269,12 +290,14 @@ forms! { TABLES, store_tables: &TablesLine, tables: TablesLine;
     109 "fallback" (node: u16, policy: PolicyKind, patience: Span)
         [TablesLine::Fallback(FallbackRow { node, policy, patience })];
     110 "absent" (node: u16) [TablesLine::Absent(node)];
+    111 "plan-room" (segments: u32) [TablesLine::AgendaRoom(segments)];
+    112 "plan-peer" (slot: u32, to: CpuId, there: u32) [TablesLine::AgendaPeer(slot, to, there)];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.
 pub(crate) fn mark(kind: u8) -> &'static str {
     match kind {
-        0..32 => "@ ",
+        0..32 | 128.. => "@ ",
         32..72 => "+ ",
         72..96 => "= ",
         _ => "",
@@ -284,12 +307,13 @@ pub(crate) fn mark(kind: u8) -> &'static str {
 /// The form of a record kind. O(1): each table is dense from its first kind on.
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
     let table = match kind {
+        // The events beyond the first 29 are behind all other kinds.
+        128.. => return EVENTS.get(29 + usize::from(kind - 128)),
         0..29 => EVENTS,
         29..32 => PREFIXES,
         32..72 => TRACES,
         72..96 => DECISIONS,
         96..128 => TABLES,
-        _ => return None,
     };
     table.get(usize::from(kind - table.first()?.kind))
 }

@@ -465,4 +465,5 @@ refusals! {
     BeingReplaced(node: NodeId) = 29 "being-replaced";
     NotIdle(node: NodeId) = 30 "not-idle";
     NotAScheduler(node: NodeId) = 31 "not-a-scheduler";
+    NotPlannable = 32 "not-plannable";
 }

@@ -254,6 +254,7 @@ impl From<Refusal> for Status {
             Refusal::BlockedByTrusted(_) => Status::PUNCTUAL_BLOCKED,
             Refusal::NotReady(_) => Status::PUNCTUAL_NOT_READY,
             Refusal::NotReplaceable(_) => Status::PUNCTUAL_NOT_REPLACEABLE,
+            Refusal::NotPlannable => Status::PUNCTUAL_BUSY,
             Refusal::BeingReplaced(_) => Status::PUNCTUAL_BUSY,
             Refusal::NotSporadic(_)
             | Refusal::NoSuchSlot(_)
@@ -342,7 +343,8 @@ mod tests {
             BlockedByTrusted(_) => Some(NotGrantable(n)),
             NotGrantable(_) => Some(NotReplaceable(n)),
             NotReplaceable(_) => Some(NothingShelved(n)),
-            NothingShelved(_) => Some(BeingReplaced(n)),
+            NothingShelved(_) => Some(NotPlannable),
+            NotPlannable => Some(BeingReplaced(n)),
             BeingReplaced(_) => Some(NotIdle(n)),
             NotIdle(_) => Some(NotAScheduler(n)),
             NotAScheduler(_) => None,

@@ -27,7 +27,12 @@ impl Judge<'_> {
     fn of_schedulers(&mut self, change: TraceEvent) -> Option<()> {
         use TraceEvent as T;
         match change {
-            T::CaughtUp => {}
+            T::CaughtUp | T::SegmentSkipped { .. } => {}
+            T::SegmentStarted {
+                number,
+                thread,
+                cleans,
+            } => self.segment_started(self.find(thread)?, number, cleans)?,
             T::Switched {
                 from,
                 to,

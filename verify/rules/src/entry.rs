@@ -6,6 +6,7 @@ use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_trace::{Log, Record, RecordedEntry};
 
+use crate::agenda::Agenda;
 use crate::node::{CPU, Node, ROOT};
 use crate::queue::Entity;
 use crate::resource::Locks;
@@ -72,6 +73,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) switched: bool,
     pub(crate) tree_changed: bool,
     pub(crate) pays: Option<(usize, u64)>,
+    /// The segments of plans, as staged.
+    pub(crate) agenda: Agenda,
     violations: Vec<Violation>,
 }
 
@@ -103,6 +106,7 @@ impl<'a> Judge<'a> {
             switched: false,
             tree_changed: false,
             pays: None,
+            agenda: Agenda::default(),
             violations: Vec::new(),
         }
     }
@@ -249,6 +253,7 @@ impl<'a> Judge<'a> {
                     self.nodes[at].next = Some(policy);
                 }
             }
+            (Event::Agenda(step), _) => self.agenda.take(&step),
             (Event::ChildFailed(child), _) => self.gave_up(child),
             (Event::HandOver { key, from, to }, _) => self.handed_over(key, (from, to)),
             (Event::Lock { resource, mode, .. }, Some(thread)) => {

@@ -14,6 +14,7 @@ impl Judge<'_> {
         let (arrival, deadline) = dates;
         let wrong = self.release_mistake(thread, index, arrival);
         let t = &mut self.threads[thread];
+        t.starts = None;
         let due = t.deadline_of(arrival);
         if t.first.is_none() {
             (t.first, t.first_index) = (Some(arrival), index);
@@ -48,7 +49,7 @@ impl Judge<'_> {
         let (due, until) = (t.arrival_of(index), t.constraint.until);
         let fed = match self.event {
             Event::Arrive { thread, arrival } if thread == t.id => Some(arrival.min(now)),
-            _ => None,
+            _ => t.starts,
         };
         let separation = t
             .constraint

@@ -8,6 +8,7 @@
 //! virtual time and on a live machine are judged alike: an entry after its armed instant is late,
 //! and only there is a budget exceeded lawfully.
 
+mod agenda;
 mod budget;
 mod change;
 mod choice;
@@ -21,6 +22,7 @@ mod lock;
 mod manage;
 mod node;
 mod plain;
+mod planned;
 mod precedence;
 mod queue;
 mod resource;
@@ -97,6 +99,15 @@ pub enum Rule {
     /// The members of a gang arrive at one instant of their clocks, and start within the bound of
     /// their skew where nothing disturbs them.
     GangInStep,
+    /// The segments of a CPU are executed in the order of the plan in force, each once, by its
+    /// thread and with its wcet as budget. Those of a dead group are not, but for its handlers.
+    /// None starts before its release, or behind the cutoff of a plan that is being made.
+    PlanFollowed,
+    /// A segment starts when all segments that it needs are done, on whatever CPU: those before it
+    /// on its CPU, on a resource with which it conflicts, and by precedence.
+    PlanNeeds,
+    /// Where no time is missing and nobody overran, no segment starts later than planned.
+    PlanInTime,
 }
 
 impl Rule {
@@ -128,6 +139,9 @@ impl Rule {
             Rule::TokensConserved => "tokens-conserved",
             Rule::StaticOrder => "static-order",
             Rule::GangInStep => "gang-in-step",
+            Rule::PlanFollowed => "plan-followed",
+            Rule::PlanNeeds => "plan-needs",
+            Rule::PlanInTime => "plan-in-time",
         }
     }
 }
@@ -167,5 +181,6 @@ pub fn check(log: &Log) -> Vec<Violation> {
     violations.extend(firing::judge(log).into_iter().take(MAX_LISTED));
     violations.extend(plain::judge(log).into_iter().take(MAX_LISTED));
     violations.extend(gang::judge(log, cpus).into_iter().take(MAX_LISTED));
+    violations.extend(planned::judge(log, cpus).into_iter().take(MAX_LISTED));
     violations
 }

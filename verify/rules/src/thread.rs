@@ -83,6 +83,8 @@ pub(crate) struct Thread {
     pub(crate) seen: Instant,
     /// Arrivals fed by the platform that are not released yet.
     pub(crate) fed: u64,
+    /// A segment of a plan starts now: this instant is the arrival of its job.
+    pub(crate) starts: Option<Instant>,
 
     // Budget, in ticks.
     pub(crate) budget: u64,
@@ -134,6 +136,7 @@ impl Thread {
             zero_lag: Instant::ZERO,
             seen: Instant::ZERO,
             fed: 0,
+            starts: None,
             budget: 0,
             debt: 0,
             owed: 0,

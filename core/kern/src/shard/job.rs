@@ -147,6 +147,7 @@ impl<P: Policy> Shard<P> {
         self.dequeue(thread);
         self.settle(thread, outcome, sink);
         self.leave_resources(thread, sink);
+        self.end_segment(thread);
         let t = &mut self.threads[thread];
         t.job = None;
         t.state = State::Idle;
@@ -171,6 +172,7 @@ impl<P: Policy> Shard<P> {
         }
         self.threads[thread].early = 0;
         self.settle(thread, Outcome::Aborted, sink);
+        self.end_segment(thread);
         let t = &mut self.threads[thread];
         t.job = None;
         t.change = None;

@@ -274,7 +274,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A job of `thread` that arrived at `arrival` is released.
-    fn release<S: Sink>(&mut self, thread: usize, arrival: Instant, sink: &mut S) {
+    pub(super) fn release<S: Sink>(&mut self, thread: usize, arrival: Instant, sink: &mut S) {
         let t = &mut self.threads[thread];
         if let Class::Reservation { .. } = t.constraint.class {
             return self.renew(thread, arrival, sink);

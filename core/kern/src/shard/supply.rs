@@ -4,16 +4,35 @@
 //! common scheduler to the ceiling, and below that before everything else, down to the thread. And
 //! a holder may go on when the budgets above it are used up, for as long as its sections may take.
 
-use punctual_model::{AtBudgetEnd, Priority, Protocol, Work};
+use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
 use punctual_order::{NodeId, Policy};
 
 use super::Shard;
 use crate::lock::{Hold, Use};
+use crate::trace::{Sink, TraceEvent};
 
 /// Before everything else.
 const FIRST: Priority = Priority::new(u32::MAX);
 
 impl<P: Policy> Shard<P> {
+    /// No thread ran: a scheduler may have, to decide on its own supply.
+    #[cold]
+    pub(super) fn charge_nobody<S: Sink>(&mut self, now: Instant, executed: Work, sink: &mut S) {
+        if let Some(child) = self.deciding
+            && self.tree.epoch(child).is_some()
+        {
+            let charged = TraceEvent::ChildCharged {
+                node: child,
+                work: executed,
+            };
+            sink.trace(now, charged);
+            self.tree
+                .charge_child(now, child, executed, &mut |node, budget| {
+                    sink.trace(now, TraceEvent::budget(node, budget));
+                });
+        }
+    }
+
     /// Whether who holds this delays threads of schedulers other than its own.
     pub(super) fn reaches_out(&self, of: u32) -> bool {
         self.spans(self.locks.get(of))

@@ -2,7 +2,7 @@
 
 use punctual_kern::{Capacity, SlotTerms};
 use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId, Work};
-use punctual_tables::CpuTables;
+use punctual_tables::{AgendaTables, CpuTables, MAX_SEGMENTS};
 
 use super::policy;
 use super::words::{clip, number, read_field};
@@ -110,6 +110,7 @@ impl TablesReader {
             notifications: Vec::new(),
             resources: Vec::new(),
             uses: Vec::new(),
+            agenda: AgendaTables::default(),
         };
         let mut homes = Vec::new();
         for line in self.lines {
@@ -130,10 +131,19 @@ impl TablesReader {
                 }
                 TablesLine::Resource(resource) => tables.resources.push(resource),
                 TablesLine::Use(thread, declared) => tables.uses.push((thread, declared)),
+                TablesLine::AgendaRoom(segments) => tables.agenda.room = segments,
+                TablesLine::AgendaPeer(slot, to, there) => {
+                    tables.agenda.peers.push((slot, to, there));
+                }
                 TablesLine::Created(..) => {
                     return Err("a thread that was created before the run began".into());
                 }
             }
+        }
+        if tables.agenda.room > MAX_SEGMENTS {
+            return Err(format!(
+                "room for more than {MAX_SEGMENTS} segments of plans"
+            ));
         }
         tables.homes = homes_of(&tables, &homes)?;
         Ok(tables)

@@ -289,6 +289,12 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
     for node in &tables.absent {
         put(TablesLine::Absent(*node));
     }
+    if tables.agenda.room > 0 {
+        put(TablesLine::AgendaRoom(tables.agenda.room));
+    }
+    for &(slot, to, there) in &tables.agenda.peers {
+        put(TablesLine::AgendaPeer(slot, to, there));
+    }
     for (thread, home) in (0..).zip(&tables.homes) {
         if *home != 0 {
             put(TablesLine::Home(thread, *home));

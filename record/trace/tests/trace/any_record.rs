@@ -1,6 +1,7 @@
 //! Records of every kind, with any values.
 #![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
 
+use punctual_kern::{AgendaStep, PlannedSegment};
 use punctual_kern::{Ceiling, ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
@@ -161,6 +162,7 @@ impl Random {
         let (thread, arrival) = (self.thread(), self.instant());
         let (resource, mode) = (self.small(), self.pick(&MODES));
         let of_tree = self.tree_event(constraint);
+        let segment = self.segment(thread);
         let message = Message {
             to: CpuId(7),
             slot: self.small(),
@@ -191,6 +193,19 @@ impl Random {
                 key: resource,
                 until,
             },
+            Event::Agenda(AgendaStep::Hold { cutoff: until }),
+            Event::Agenda(AgendaStep::Stage(segment)),
+            Event::Agenda(AgendaStep::Need {
+                slot: resource,
+                frontier: message.frontier,
+            }),
+            Event::Agenda(AgendaStep::Commit {
+                from: message.frontier,
+            }),
+            Event::Agenda(AgendaStep::Kill {
+                group: resource,
+                cleans: until.map(Instant::ticks),
+            }),
             Event::HandOver {
                 key: resource,
                 from: thread,
@@ -202,6 +217,21 @@ impl Random {
         ])
     }
 
+    fn segment(&mut self, thread: ThreadId) -> PlannedSegment {
+        let mut instant = || Instant::from_ticks(self.number());
+        let (earliest, start, deadline) = (instant(), instant(), instant());
+        PlannedSegment {
+            number: self.number(),
+            thread,
+            earliest,
+            start,
+            wcet: Work::from_ticks(self.number()),
+            deadline,
+            group: self.small(),
+            cleanup: Work::from_ticks(self.number()),
+        }
+    }
+
     /// What schedulers and locks change.
     pub(crate) fn tree_change(&mut self) -> TraceEvent {
         use TraceEvent as T;
@@ -209,6 +239,14 @@ impl Random {
         let (work, resource) = (Work::from_ticks(self.number()), self.small());
         let mode = self.pick(&MODES);
         self.pick(&[
+            T::SegmentStarted {
+                number: work.ticks(),
+                thread,
+                cleans: resource % 2 == 0,
+            },
+            T::SegmentSkipped {
+                number: work.ticks(),
+            },
             T::ServerReplenished { node, budget: work },
             T::ServerExhausted { node },
             T::ChildCharged { node, work },

@@ -4,6 +4,7 @@
 mod common;
 mod random;
 
+mod agenda;
 mod check;
 mod firing;
 mod gang;
