@@ -3,26 +3,51 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-int main(int count, char **words) {
-    int members = count > 1 ? atoi(words[1]) : 2;
-    int entered = 0;
-    #pragma omp parallel num_threads(members)
-    #pragma omp single
-    for (int i = 0; i < 200; i++) {
+enum { ITEMS = 20, ROUNDS = 10 };
+static volatile int child_begun;
+static int entered;
+
+// Until another member has begun the child; not for ever, because there may be no other.
+static void wait_for_child(void) {
+    for (int i = 0; i < 400 && !child_begun; i++) usleep(50);
+}
+
+static void holder(void) {
+    #pragma omp critical
+    {
+        entered++;
         #pragma omp task
         {
-            #pragma omp critical
-            {
-                entered++;
+            child_begun = 1;
+            usleep(5000);
+        }
+        wait_for_child();
+        #pragma omp taskwait
+    }
+}
+
+int main(int count, char **words) {
+    int members = count > 1 ? atoi(words[1]) : 3;
+    for (int round = 0; round < ROUNDS; round++) {
+        child_begun = 0;
+        #pragma omp parallel num_threads(members)
+        #pragma omp single
+        {
+            #pragma omp task
+            holder();
+            wait_for_child();
+            // The member of the holder has nothing else to begin while it waits.
+            for (int i = 1; i < ITEMS; i++) {
                 #pragma omp task
                 {
-                    for (volatile int spin = 0; spin < 2000; spin++) {}
+                    #pragma omp critical
+                    entered++;
                 }
-                #pragma omp taskwait
             }
         }
     }
-    printf("%d of 200\n", entered);
+    printf("%d of %d\n", entered, ITEMS * ROUNDS);
     return 0;
 }
