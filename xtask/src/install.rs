@@ -1,4 +1,4 @@
-//! `cargo xtask install`: the commands, the C library with its header, and libgomp.so.1.
+//! `cargo xtask install`: the commands with pages, the C library with its header, libgomp.so.1.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -196,7 +196,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
                 Err(message) => Outcome::Failed(message),
             };
             let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));
-            let left = ["lib/pkgconfig", "lib", "include", "bin"]
+            let left = ["lib/pkgconfig", "lib", "include", "bin", "share/man/man1"]
                 .map(|within| files_in(&folder.join(within)));
             // A hundred megabytes and more, in a debug build, if it is still there.
             let _ = fs::remove_dir_all(&folder);
@@ -274,6 +274,28 @@ impl Places {
         ["punctual.pc", "punctual-static.pc"].map(|name| self.library.join("pkgconfig").join(name))
     }
 
+    /// Where man pages and completions are.
+    fn share(&self) -> PathBuf {
+        self.bin.with_file_name("share")
+    }
+
+    /// The man pages and completions of `punctual pages` that are there.
+    fn pages(&self) -> Vec<PathBuf> {
+        let folders = [
+            "man/man1",
+            "bash-completion/completions",
+            "zsh/site-functions",
+            "fish/vendor_completions.d",
+        ];
+        let files = folders.map(|folder| files_in(&self.share().join(folder)));
+        let ours = |path: &PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let name = name.trim_start_matches('_');
+            name.starts_with("punctual.") || name.starts_with("punctual-") || name == "punctual"
+        };
+        files.into_iter().flatten().filter(ours).collect()
+    }
+
     /// The file that a version other than this one has put behind the links, if they lead to one.
     fn of_another_version(&self) -> Option<PathBuf> {
         let [this, soname, plain] = self.shared();
@@ -299,6 +321,7 @@ impl Places {
         files.extend(self.programs());
         files.extend(self.openmp());
         files.extend(self.descriptions());
+        files.extend(self.pages());
         // Before the links, which are needed to find it when this is tried again.
         files.extend(self.of_another_version());
         files.extend(self.shared());
@@ -353,6 +376,13 @@ fn install(
     for (description, libs) in places.descriptions().iter().zip(libs) {
         let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
         written.text(&text, description)?;
+    }
+    let mut pages = Command::new(built.programs.join("punctual"));
+    let output = pages.arg("pages").arg(places.share()).output();
+    match output {
+        Ok(output) if output.status.success() => written.0.extend(places.pages()),
+        Ok(output) => return Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => return Err(format!("punctual pages: {error}")),
     }
     Ok(written.0)
 }

@@ -21,11 +21,11 @@ use crate::supply::Supply;
 use crate::together;
 use crate::tree::Solved;
 use crate::trials::Trials;
-use crate::utilization::{compare_with_one, parts_per_million};
+use crate::utilization::{Sum, compare_with_one, parts_per_million};
 use crate::verdict::{BetweenSlots, CpuVerdict, Exactness, TaskVerdict, Verdict};
 use crate::{
-    background, chain, explain, fix, fixed_priority, gang, graph, plan, quick, refuse, schedulers,
-    slack,
+    background, chain, explain, fix, fixed_priority, gang, graph, levels, plan, quick, refuse,
+    schedulers, slack,
 };
 
 /// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
@@ -112,14 +112,31 @@ fn between_slots(system: &System, cpu: CpuId) -> Option<BetweenSlots> {
     })
 }
 
+/// The row of one task with every term of its bound, without slack; the verdict folds sums of more
+/// than 64 terms. `None`: there is no such task. It costs as much as a verdict without slack and
+/// fixes.
+///
+/// # Errors
+///
+/// [`AnalysisError`] as for [`admit`].
+pub fn explained(system: &System, task: TaskId) -> Result<Option<TaskVerdict>, AnalysisError> {
+    let verdict = bounds_of(system, Some(task))?;
+    let mut rows = verdict.tasks.into_iter();
+    Ok(rows.find(|row| row.task == task))
+}
+
 /// The same verdict without slack and fixes.
 pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
+    bounds_of(system, None)
+}
+
+fn bounds_of(system: &System, whole: Option<TaskId>) -> Checked<Verdict> {
     check(system)?;
     let edges = precedence::edges(system);
     let solution = solve::solve(system, &edges, &Options::all(&bounds::query()))?;
     let mut verdict = Verdict {
         admitted: true,
-        tasks: rows(system, &edges, &solution)?,
+        tasks: rows(system, &edges, &solution, whole)?,
         cpus: Vec::new(),
         schedulers: Vec::new(),
         chains: Vec::new(),
@@ -188,22 +205,46 @@ pub(crate) fn check(system: &System) -> Checked<()> {
     Ok(())
 }
 
-fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<TaskVerdict>> {
+/// The rows of all tasks; the sum of `whole` is not folded.
+fn rows(
+    system: &System,
+    edges: &[Edge],
+    solution: &Solution,
+    whole: Option<TaskId>,
+) -> Checked<Vec<TaskVerdict>> {
     let rows = tasks(system).map(|(id, task)| background::row(system, task, id));
     let mut rows: Vec<TaskVerdict> = rows.collect();
     for Solved { node, bounds } in &solution.nodes {
-        let doubts = Doubts::of(system, node);
-        for place in 0..node.entities.len() {
-            let Some(task) = node.entities[place].who.task() else {
+        let doubts = Doubts::of(system, node, bounds);
+        let unknown = waits_unknown(system, node, solution);
+        let unbounded = bounds.iter().any(Option::is_none);
+        let loads = unbounded.then(|| levels::loads(node)).flatten();
+        let supply = explain::supply(node).map(|supply| format!("; supply: {supply}"));
+        for (place, (entity, &bound)) in node.entities.iter().zip(bounds).enumerate() {
+            let Some(task) = entity.who.task() else {
                 continue;
             };
             let row = &mut rows[task.index()];
-            fill(row, system, node, place, bounds, &doubts)?;
+            fill(
+                row,
+                system,
+                (node, place),
+                bound,
+                &doubts,
+                whole != Some(task),
+            )?;
+            if bound.is_none() {
+                let load = loads.as_ref().and_then(|loads| loads.get(place));
+                row.explanation = no_bound(node, place, load);
+            }
+            if let Some(supply) = &supply {
+                row.explanation += supply;
+            }
             if solution.waiting[row.task.index()].is_none() {
                 row.explanation = unbounded_wait(system, edges, row.task);
             }
             if row.exactness == Exactness::Exact
-                && let Some(name) = waits_unknown(system, node, solution)
+                && let Some(name) = unknown
             {
                 row.exactness = Exactness::Sufficient;
                 row.assumptions.push(format!(
@@ -238,17 +279,16 @@ fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
 fn fill(
     row: &mut TaskVerdict,
     system: &System,
-    node: &Node,
-    place: usize,
-    bounds: &[Option<Bound>],
+    (node, place): (&Node, usize),
+    bound: Option<Bound>,
     doubts: &Doubts<'_>,
+    fold: bool,
 ) -> Checked<()> {
     let entity = &node.entities[place];
     let allowed = decide::allowed_of(system, entity);
-    let bound = bounds[place];
     row.response_bound = bound.map(|b| b.response);
     row.test = explain::test_of(node, entity, bound.map(|b| b.basis));
-    let reasons = doubts.about(place, bounds, allowed);
+    let reasons = doubts.about(place, allowed);
     row.exactness = if reasons.is_empty() {
         Exactness::Exact
     } else {
@@ -257,31 +297,28 @@ fn fill(
     row.assumptions = exactness::assumptions(node);
     row.assumptions
         .extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
-    row.explanation = match bound {
-        Some(bound) => {
-            if let Basis::Job(worst) = bound.basis {
-                row.terms = explain::terms(system, node, place, &worst)?;
-            }
-            explain::bound(node, place, &bound, &row.terms)
+    if let Some(bound) = bound {
+        if let Basis::Job(worst) = bound.basis {
+            row.terms = explain::terms(system, node, (place, &worst), fold)?;
         }
-        None => no_bound(node, place),
-    };
-    if let Some(supply) = explain::supply(node) {
-        row.explanation += &format!("; supply: {supply}");
+        row.explanation = explain::bound(node, place, &bound, &row.terms);
     }
     Ok(())
 }
 
-/// Why nothing bounds a response.
-fn no_bound(node: &Node, place: usize) -> String {
+/// Why nothing bounds a response; `load`: its share and those of all that goes before it, where
+/// they are known already.
+fn no_bound(node: &Node, place: usize, load: Option<&Sum>) -> String {
     if node.supply == Supply::Nothing {
         return match node.scheduler {
             None => "no bound: a resource on its CPU is used in a way that nothing bounds".into(),
             Some(_) => "no bound: nothing is sure of the supply of its scheduler".into(),
         };
     }
-    let (load, needed) = match node.policy {
-        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
+    let known = load.and_then(|sum| Some((sum.compare_with_one()?, sum.parts_per_million())));
+    let (load, needed) = match (known, node.policy) {
+        (Some(known), _) => known,
+        (None, PolicyKind::Fifo | PolicyKind::FixedPriority { .. }) => {
             let query = fixed_priority::query(node, place, None);
             (
                 compare_with_one(query.ratios()),

@@ -13,6 +13,7 @@ use crate::busy_window::{Query, Worst};
 use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::StepBudget;
+use crate::levels::{self, Known};
 use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::Span;
@@ -127,17 +128,28 @@ fn of_ranks(
 ) -> Checked<Vec<Option<Bound>>> {
     let count = node.entities.len();
     let Some(allowed) = allowed else {
-        return (0..count)
-            .map(|p| of_ranked(node, p, step_budget))
-            .collect();
+        let known = levels::responses(node, step_budget, STEPS);
+        let bounds = known
+            .into_iter()
+            .enumerate()
+            .map(|(place, known)| match known {
+                Known::Response(worst) => Ok(worst.map(Bound::of_job)),
+                Known::Nothing => of_ranked(node, place, step_budget),
+            });
+        return bounds.collect();
     };
     let shown = upper_bound::in_time(node, allowed);
+    let known = match shown.iter().all(|&shown| shown) {
+        true => Vec::new(),
+        false => levels::responses(node, step_budget, STEPS),
+    };
     let mut bounds = vec![None; count];
     for (place, bound) in bounds.iter_mut().enumerate() {
         let enough = allowed[place];
-        let found = match shown[place] {
-            true => Some(Bound::within(enough)),
-            false => {
+        let found = match (shown[place], known.get(place)) {
+            (true, _) => Some(Bound::within(enough)),
+            (false, Some(Known::Response(worst))) => worst.map(Bound::of_job),
+            (false, _) => {
                 let mut search_steps = step_budget.search_steps(STEPS);
                 fixed_priority::bound_response_time(node, place, Some(enough), &mut search_steps)?
                     .map(Bound::of_job)
@@ -195,7 +207,7 @@ fn of_deadlines(node: &Node, step_budget: &StepBudget) -> Checked<Vec<Option<Bou
     for (place, entity) in node.entities.iter().enumerate() {
         let found = match window {
             // A constant-bandwidth server is only known to keep its deadlines.
-            Some(window) if !entity.requests.is_fluid => {
+            Some(window) if !entity.requests.is_fluid && !search_steps.are_spent() => {
                 spuri::bound_response_time(node, place, window, &mut search_steps)
             }
             _ => Ok(None),

@@ -32,7 +32,7 @@ use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, UNIT, Work, signed};
-use crate::utilization::Ratio;
+use crate::utilization::{Ratio, hyperperiod};
 
 const WHAT: &str = "busy window";
 /// Into how many parts a period is cut where work grows with every tick of the offset.
@@ -54,6 +54,16 @@ pub(crate) enum Urgent {
 pub(crate) struct Interfering<'a> {
     pub(crate) entity: &'a Entity,
     pub(crate) urgent: Urgent,
+}
+
+/// How often `separation` fits into `reach`, which is not negative. A division of 64 bits takes a
+/// tenth of the time of one of 128, and nearly always does.
+#[inline]
+fn quotient(reach: i128, separation: Span) -> i128 {
+    match u64::try_from(reach) {
+        Ok(reach) => (reach / separation.as_ns()).into(),
+        Err(_) => reach / signed(separation),
+    }
 }
 
 /// A section that may have begun just before the window; it blocks jobs released before `until`.
@@ -79,8 +89,8 @@ pub(crate) enum Urgency {
 /// Where the search over offsets ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
-    /// At the first offset that finds the window over, or here (one hyperperiod repeats itself).
-    Idle { or: Span },
+    /// At the first offset that finds the window over, or when all repeats itself.
+    Idle,
     /// At this offset.
     Offset(Span),
 }
@@ -154,24 +164,26 @@ impl Interfering<'_> {
     /// Jobs that go before a job released at `offset`, among those released in `window`.
     pub(crate) fn jobs(&self, window: Span, offset: Span) -> Checked<u64> {
         let requests = &self.entity.requests;
-        let released = requests.releases(window)?;
-        Ok(match self.urgent {
-            Urgent::Always => released,
+        match self.urgent {
+            Urgent::Always => requests.releases(window),
             Urgent::Earlier { ties } => {
                 let until = in_range(offset.checked_add(Span::from_ns(u64::from(ties))), WHAT)?;
-                released.min(requests.releases(until)?)
+                requests.releases(window.min(until))
             }
             Urgent::Deadline { shift } => {
                 let reach = signed(offset) + shift;
-                released.min(match (u128::try_from(reach), requests.separation) {
-                    (Err(_), _) => 0,
-                    (Ok(_), None) => 1,
-                    (Ok(reach), Some(t)) => {
-                        u64::try_from(reach / u128::from(t.as_ns()) + 1).unwrap_or(u64::MAX)
-                    }
-                })
+                if reach < 0 || window.is_zero() {
+                    return Ok(0);
+                }
+                let Some(separation) = requests.separation else {
+                    return Ok(1);
+                };
+                // ⌊reach/T⌋ + 1 = ⌈(reach + 1)/T⌉ jobs are due by then, ⌈(window + J)/T⌉ released.
+                let released = in_range(window.checked_add(requests.jitter), WHAT)?;
+                let due = u64::try_from(reach + 1).map_or(Span::MAX, Span::from_ns);
+                Ok(released.min(due).div_ceil(separation))
             }
-        })
+        }
     }
 
     /// Distance of the offsets that are examined, where the demand grows at each.
@@ -196,8 +208,8 @@ impl Interfering<'_> {
         let next = if since < 0 {
             origin
         } else {
-            let t = signed(requests.separation?);
-            (since / t + 1) * t + origin
+            let t = requests.separation?;
+            (quotient(since, t) + 1) * signed(t) + origin
         };
         u64::try_from(next).ok().map(Span::from_ns)
     }
@@ -351,6 +363,7 @@ impl Query<'_> {
         let steady = self.blockers.iter().all(|b| b.until == i128::MAX)
             && !(by_deadline && self.node.has_locks());
         let mut known = Span::ZERO;
+        let mut repeats = None;
         loop {
             let Some((found, busy)) = self.at(phase, offset, known, search_steps)? else {
                 return Ok(None);
@@ -366,8 +379,10 @@ impl Query<'_> {
                 return Ok(worst);
             };
             let over = match self.until {
-                Until::Idle { or } => {
-                    next >= or || self.idle_by(phase, next, offset, busy, search_steps)?
+                Until::Idle => {
+                    busy <= next && !self.has_equals()
+                        || next >= *repeats.get_or_insert_with(|| self.repeats())
+                        || self.idle_by(phase, next, offset, busy, search_steps)?
                 }
                 Until::Offset(end) => next >= end,
             };
@@ -376,6 +391,27 @@ impl Query<'_> {
             }
             offset = next;
         }
+    }
+
+    /// Whether some jobs of interfering tasks go before it and others do not.
+    fn has_equals(&self) -> bool {
+        self.interfering.iter().any(|r| r.urgent != Urgent::Always)
+    }
+
+    /// The offset from which on nothing new is found: a single job adds no more than one step, at 0
+    /// or just after it, and the supply is late once; from there on all repeats. O(n · log).
+    fn repeats(&self) -> Span {
+        let separations = self
+            .interfering
+            .iter()
+            .map(|r| r.entity.requests.separation);
+        let separations = separations.chain([self.own.requests.separation]).flatten();
+        let reserved = self.reserved.iter().filter_map(|t| t.requests.separation);
+        let separations = separations.chain(reserved).chain(self.supply.period());
+        let late = self.supply.delay();
+        let repeats = hyperperiod(separations)
+            .and_then(|h| h.checked_add(TICK)?.checked_add(TICK)?.checked_add(late));
+        repeats.unwrap_or(Span::MAX)
     }
 
     /// Whether everything released before `next` is done by then, hence the window over; a job
@@ -390,8 +426,7 @@ impl Query<'_> {
         busy: Span,
         search_steps: &mut SearchSteps<'_>,
     ) -> Checked<bool> {
-        let ordered = |r: &Interfering<'_>| r.urgent != Urgent::Always;
-        if busy > next || !self.interfering.iter().any(ordered) {
+        if busy > next || !self.has_equals() {
             return Ok(busy <= next);
         }
         let own = self.own.requests.cost_of(self.own_jobs(offset))?;

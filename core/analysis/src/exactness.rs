@@ -10,6 +10,7 @@
 //!    (Chinese remainder theorem, for moduli that need not be coprime).
 //! 3. Overheads and suspension are counted at their most, which no run may show.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -23,6 +24,9 @@ use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, Work};
 use crate::utilization::gcd;
+
+/// Most tasks whose dropped releases are told one by one.
+const MOST_NAMES: usize = 32;
 
 /// Two tasks whose releases never fall together.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,34 +49,61 @@ struct Released<'a> {
 pub(crate) struct Doubts<'a> {
     system: &'a System,
     node: &'a Node,
+    bounds: &'a [Option<Bound>],
     apart: Option<Apart>,
+    /// Of all: costs, and work above.
+    of_all: Vec<String>,
+    /// Of all: releases that are dropped.
+    skipping: Vec<String>,
+    /// Entities that are no tasks.
+    servers: Vec<&'a Entity>,
+    /// By level: its entities, and whether one of them has jitter.
+    levels: BTreeMap<u32, (usize, bool)>,
+    /// Whether any section may block.
+    has_sections: bool,
 }
 
 impl<'a> Doubts<'a> {
-    /// O(tasks) when all are released together at first; else O(tasks² · log).
-    pub(crate) fn of(system: &'a System, node: &'a Node) -> Doubts<'a> {
-        Doubts {
+    /// O(tasks · log) when all are released together at first; else O(tasks² · log).
+    pub(crate) fn of(
+        system: &'a System,
+        node: &'a Node,
+        bounds: &'a [Option<Bound>],
+    ) -> Doubts<'a> {
+        let mut levels: BTreeMap<u32, (usize, bool)> = BTreeMap::new();
+        for entity in &node.entities {
+            let (count, jitter) = levels.entry(level(node, entity)).or_default();
+            *count += 1;
+            *jitter |= !entity.requests.jitter.is_zero();
+        }
+        let mut doubts = Doubts {
             system,
             node,
+            bounds,
             apart: most_urgent_apart(&released(system, node)),
-        }
+            of_all: Vec::new(),
+            skipping: Vec::new(),
+            servers: node
+                .all_entities()
+                .filter(|c| c.who.task().is_none())
+                .collect(),
+            levels,
+            has_sections: node.has_sections(),
+        };
+        doubts.of_all = doubts.about_costs();
+        doubts.of_all.extend(doubts.about_above());
+        doubts.skipping = doubts.about_skipping();
+        doubts
     }
 
     /// Every reason why the bound of the entity at `place` is not exact; empty: it is exact.
-    pub(crate) fn about(
-        &self,
-        place: usize,
-        bounds: &[Option<Bound>],
-        allowed: Span,
-    ) -> Vec<String> {
-        let mut doubts = Vec::new();
+    pub(crate) fn about(&self, place: usize, allowed: Span) -> Vec<String> {
+        let mut doubts = self.of_all.clone();
         let own = &self.node.entities[place];
-        self.about_costs(&mut doubts);
-        self.about_above(&mut doubts);
-        let Some(bound) = bounds[place] else {
+        let Some(bound) = self.bounds[place] else {
             // Nothing bounds it: the processor is overloaded whatever the phases are, unless what
             // it cannot do in time is dropped, or budgets that load it are not used.
-            self.about_skipping(bounds, &mut doubts);
+            doubts.extend_from_slice(&self.skipping);
             self.about_children(own, &mut doubts);
             if !matches!(self.node.supply, Supply::Dedicated | Supply::Slots(_)) {
                 self.about_supply(own, 0, &mut doubts);
@@ -91,7 +122,7 @@ impl<'a> Doubts<'a> {
                 self.about_locks(place, worst.offset, &mut doubts);
             }
         }
-        self.about_skipping(bounds, &mut doubts);
+        doubts.extend_from_slice(&self.skipping);
         let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
         if edf && allowed < own.deadline {
             doubts.push(
@@ -107,7 +138,8 @@ impl<'a> Doubts<'a> {
         entity.who.name(self.system)
     }
 
-    fn about_costs(&self, doubts: &mut Vec<String>) {
+    fn about_costs(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
         let machine = &self.system.machine;
         let overheads = [
             machine.switch,
@@ -140,6 +172,7 @@ impl<'a> Doubts<'a> {
                 self.name(c)
             ));
         }
+        doubts
     }
 
     fn about_alignment(&self, own: &Entity, doubts: &mut Vec<String>) {
@@ -186,9 +219,9 @@ impl<'a> Doubts<'a> {
     /// Interference through other schedulers, which may be less than counted.
     fn about_children(&self, own: &Entity, doubts: &mut Vec<String>) {
         let level = level(self.node, own);
-        let servers = self.node.all_entities().filter(|c| c.who != own.who);
+        let servers = self.servers.iter().filter(|c| c.who != own.who);
         let server = servers
-            .filter(|c| c.who.task().is_none() && self::level(self.node, c) >= level)
+            .filter(|c| self::level(self.node, c) >= level)
             .map(|c| c.who.name(self.system));
         let budgets = self
             .node
@@ -210,7 +243,8 @@ impl<'a> Doubts<'a> {
     }
 
     /// More urgent work in the nodes above, which may not always be so.
-    fn about_above(&self, doubts: &mut Vec<String>) {
+    fn about_above(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
         let shared = |s: &&Scheduler| s.supply == punctual_model::Supply::Shared;
         let above = ancestors(self.system, self.node.scheduler).map(|(_, scheduler)| scheduler);
         for scheduler in above.take_while(shared) {
@@ -254,6 +288,7 @@ impl<'a> Doubts<'a> {
                 task.name
             ));
         }
+        doubts
     }
 
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
@@ -269,19 +304,16 @@ impl<'a> Doubts<'a> {
                     .into(),
             );
         }
-        let blurred = |c: &&Entity| {
-            !c.requests.jitter.is_zero() && level(self.node, c) == level(self.node, own)
-        };
-        let equals = self.node.entities.iter().filter(|c| c.who != own.who);
-        let interfering = equals
-            .filter(|c| level(self.node, c) == level(self.node, own))
-            .count();
-        if !edf && interfering > 0 && self.node.entities.iter().any(|c| blurred(&c)) {
+        let here = self.levels.get(&level(self.node, own));
+        if !edf && here.is_some_and(|&(count, is_blurred)| count > 1 && is_blurred) {
             doubts.push("with jitter, ties of equal priority are counted against the task".into());
         }
     }
 
     fn about_blocking(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
+        if !self.has_sections {
+            return;
+        }
         let query = bounds::query_of(self.node, place);
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
         let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
@@ -337,8 +369,12 @@ impl<'a> Doubts<'a> {
 
     fn about_locks(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
         let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
-        let query = bounds::query_of(self.node, place);
-        let held = query.locks(offset).is_ok_and(|l| !l.sections.is_empty());
+        let sections = || {
+            bounds::query_of(self.node, place)
+                .locks(offset)
+                .map(|l| l.sections.len())
+        };
+        let held = self.node.has_locks() && sections().is_ok_and(|count| count > 0);
         if held || self.node.held_above > Work::ZERO || (edf && self.node.has_locks()) {
             doubts.push(
                 "every section that may block it is taken to be held, for its whole length, when \
@@ -348,8 +384,10 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    fn about_skipping(&self, bounds: &[Option<Bound>], doubts: &mut Vec<String>) {
-        for (entity, bound) in self.node.entities.iter().zip(bounds) {
+    /// Releases that are dropped, of each task by name, or of many together.
+    fn about_skipping(&self) -> Vec<String> {
+        let mut dropping = Vec::new();
+        for (entity, bound) in self.node.entities.iter().zip(self.bounds) {
             let task = entity.who.task();
             let task = task.and_then(|task| self.system.tasks.get(task.index()));
             let late = task.map(|t| t.late).unwrap_or_default();
@@ -360,12 +398,18 @@ impl<'a> Doubts<'a> {
                 _ => 0,
             };
             if overtaken >= late.places() {
-                doubts.push(format!(
-                    "late releases of {} are dropped",
-                    self.name(entity)
-                ));
+                dropping.push(self.name(entity));
             }
         }
+        let more = dropping.split_off(dropping.len().min(MOST_NAMES));
+        let mut doubts: Vec<String> = Vec::new();
+        for name in dropping {
+            doubts.push(format!("late releases of {name} are dropped"));
+        }
+        if !more.is_empty() {
+            doubts.push(format!("late releases of {} more are dropped", more.len()));
+        }
+        doubts
     }
 }
 

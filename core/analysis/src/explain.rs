@@ -3,21 +3,23 @@
 //! # Assumptions
 //! 1. None of its own: it prints what the tests found.
 
+use alloc::collections::BinaryHeap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::{Ordering, Reverse};
 
 use punctual_model::{PolicyKind, System};
 
 use crate::bounds::{self, Basis, Bound};
-use crate::busy_window::Worst;
-use crate::entity::Entity;
+use crate::busy_window::{Interfering, Worst};
+use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::node::Node;
-use crate::schedulers;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
 use crate::verdict::{Term, Test};
+use crate::{fixed_priority, schedulers, spuri};
 
 /// The test behind a bound under this policy.
 pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Test {
@@ -50,42 +52,199 @@ pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Tes
     }
 }
 
-/// The summands of the completion of the worst job, the largest own term first.
-pub(crate) fn terms(system: &System, node: &Node, place: usize, w: &Worst) -> Checked<Vec<Term>> {
-    let query = bounds::query_of(node, place);
-    let own = &node.entities[place];
-    let mut terms = Vec::new();
-    let mut push = |what: String, count: u64, each: Work| {
-        if count > 0 && !each.is_zero() {
-            terms.push(Term { what, count, each });
-        }
-    };
-    push(
-        own.who.name(system).to_string(),
-        w.job + 1,
-        own.requests.cost,
-    );
-    for interferer in &query.interfering {
-        let what = interferer.entity.who.name(system).to_string();
-        if interferer.entity.requests.is_fluid {
-            push(what, 1, interferer.work(w.reach, w.offset)?);
-        } else {
-            let jobs = interferer.jobs(w.reach, w.offset)?;
-            let requests = &interferer.entity.requests;
-            let beyond = format!("overruns of {what}");
-            push(what, jobs, requests.cost);
-            push(beyond, jobs.min(1), requests.once);
+/// Most terms of a bound that a verdict lists one by one, unless it is asked for all of them. Of
+/// more than twice as many it lists the largest, and adds up the rest.
+pub(crate) const MOST_TERMS: usize = 32;
+
+/// The name of a summand: only for those that are listed it is looked up.
+#[derive(Clone, Copy)]
+enum Name<'a> {
+    Work(Who),
+    Overruns(Who),
+    /// A section; `None`: of background work.
+    Section(Option<Who>),
+    Reserved(&'a str),
+    Held(&'a str, &'a str),
+    HeldAbove,
+}
+
+impl Name<'_> {
+    fn in_words(self, system: &System) -> String {
+        match self {
+            Name::Work(who) => who.name(system).into(),
+            Name::Overruns(who) => format!("overruns of {}", who.name(system)),
+            Name::Section(whose) => {
+                let whose = whose.map_or("background work", |who| who.name(system));
+                format!("blocking by a section of {whose}")
+            }
+            Name::Reserved(name) => name.into(),
+            Name::Held(holder, resource) => format!("blocked by {holder} in {resource}"),
+            Name::HeldAbove => "blocked by locks held above or in the background".into(),
         }
     }
+}
+
+/// A summand of a bound, ordered by its work, then by its place among all.
+struct Summand<'a> {
+    work: Work,
+    place: usize,
+    name: Name<'a>,
+    count: u64,
+    each: Work,
+}
+
+impl Summand<'_> {
+    fn order(&self) -> (Work, Reverse<usize>) {
+        (self.work, Reverse(self.place))
+    }
+}
+
+impl PartialEq for Summand<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Summand<'_> {}
+
+impl PartialOrd for Summand<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Summand<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// The summands of the completion of the worst job, its own first; with `fold` the largest, and the
+/// sum of the rest. O(n · log of those listed) for n entities of the node.
+pub(crate) fn terms(
+    system: &System,
+    node: &Node,
+    of: (usize, &Worst),
+    fold: bool,
+) -> Checked<Vec<Term>> {
+    let most = if fold { 2 * MOST_TERMS } else { usize::MAX };
+    let mut own = None;
+    let mut largest: BinaryHeap<Reverse<Summand<'_>>> = BinaryHeap::new();
+    let (mut all, mut work) = (0, Work::ZERO);
+    visit(system, node, of, |name, count, each| {
+        if count == 0 || each.is_zero() {
+            return;
+        }
+        let summand = Summand {
+            work: each.saturating_mul(count),
+            place: all,
+            name,
+            count,
+            each,
+        };
+        all += 1;
+        if own.is_none() {
+            own = Some(summand);
+            return;
+        }
+        work = work.saturating_add(summand.work);
+        if all <= most {
+            largest.push(Reverse(summand));
+        } else if let Some(mut least) = largest.peek_mut()
+            && least.0 < summand
+        {
+            *least = Reverse(summand);
+        }
+    })?;
+    if all > most {
+        while largest.len() >= MOST_TERMS {
+            largest.pop();
+        }
+    }
+    let mut listed: Vec<Summand<'_>> = largest.into_iter().map(|summand| summand.0).collect();
+    listed.sort_unstable_by_key(|summand| summand.place);
+    let mut terms = Vec::with_capacity(listed.len() + 2);
+    for summand in own.into_iter().chain(listed) {
+        if summand.place > 0 {
+            work = work.saturating_sub(summand.work);
+        }
+        terms.push(Term {
+            what: summand.name.in_words(system),
+            count: summand.count,
+            each: summand.each,
+        });
+    }
+    let folded = all - terms.len();
+    if folded > 0 {
+        terms.push(Term {
+            what: format!("{folded} more"),
+            count: 1,
+            each: work,
+        });
+    }
+    Ok(terms)
+}
+
+/// Shows each summand to `see`, the own one first; some may be zero.
+fn visit<'a>(
+    system: &'a System,
+    node: &'a Node,
+    (place, w): (usize, &Worst),
+    mut see: impl FnMut(Name<'a>, u64, Work),
+) -> Checked<()> {
+    let own = &node.entities[place];
+    see(Name::Work(own.who), w.job + 1, own.requests.cost);
+    match node.policy {
+        PolicyKind::EarliestDeadlineFirst => {
+            interference(spuri::interfering(node, place), w, &mut see)?;
+        }
+        _ => interference(fixed_priority::interfering(node, place), w, &mut see)?,
+    }
+    if node.has_sections() || node.has_locks() {
+        blocked(system, node, (place, w), &mut see)?;
+    }
+    see(Name::HeldAbove, 1, node.held_above);
+    for reserved in &node.reserved {
+        let name = Name::Reserved(&reserved.name);
+        if reserved.requests.is_fluid {
+            see(name, 1, reserved.requests.request_bound(w.completion)?);
+            continue;
+        }
+        let count = reserved.requests.releases(w.completion)?;
+        see(name, count, reserved.requests.cost);
+    }
+    Ok(())
+}
+
+/// The summands of work that goes before it.
+fn interference<'a>(
+    interfering: impl Iterator<Item = Interfering<'a>>,
+    w: &Worst,
+    see: &mut impl FnMut(Name<'a>, u64, Work),
+) -> Checked<()> {
+    for interferer in interfering {
+        let (who, requests) = (interferer.entity.who, &interferer.entity.requests);
+        if requests.is_fluid {
+            see(Name::Work(who), 1, interferer.work(w.reach, w.offset)?);
+        } else {
+            let jobs = interferer.jobs(w.reach, w.offset)?;
+            see(Name::Work(who), jobs, requests.cost);
+            see(Name::Overruns(who), jobs.min(1), requests.once);
+        }
+    }
+    Ok(())
+}
+
+/// The summands of sections.
+fn blocked<'a>(
+    system: &'a System,
+    node: &'a Node,
+    (place, w): (usize, &Worst),
+    see: &mut impl FnMut(Name<'a>, u64, Work),
+) -> Checked<()> {
+    let query = bounds::query_of(node, place);
     if let Some(blocker) = query.blocker(w.offset) {
-        let whose = blocker
-            .who
-            .map_or("background work", |who| who.name(system));
-        push(
-            format!("blocking by a section of {whose}"),
-            1,
-            blocker.length,
-        );
+        see(Name::Section(blocker.who), 1, blocker.length);
     }
     for section in query.locks(w.offset)?.sections {
         let holder = system.tasks.get(section.holder.index());
@@ -93,30 +252,9 @@ pub(crate) fn terms(system: &System, node: &Node, place: usize, w: &Worst) -> Ch
         let (Some(holder), Some(resource)) = (holder, resource) else {
             continue;
         };
-        let what = format!("blocked by {} in {}", holder.name, resource.name);
-        push(what, 1, section.length);
+        see(Name::Held(&holder.name, &resource.name), 1, section.length);
     }
-    push(
-        "blocked by locks held above or in the background".into(),
-        1,
-        node.held_above,
-    );
-    for reserved in &node.reserved {
-        if reserved.requests.is_fluid {
-            push(
-                reserved.name.clone(),
-                1,
-                reserved.requests.request_bound(w.completion)?,
-            );
-            continue;
-        }
-        push(
-            reserved.name.clone(),
-            reserved.requests.releases(w.completion)?,
-            reserved.requests.cost,
-        );
-    }
-    Ok(terms)
+    Ok(())
 }
 
 /// The bound in words.

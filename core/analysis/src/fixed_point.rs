@@ -61,6 +61,11 @@ impl<'a> SearchSteps<'a> {
         self.whole.search_steps(steps)
     }
 
+    /// Whether there are none left.
+    pub(crate) fn are_spent(&self) -> bool {
+        self.left == 0 || self.whole.left() == 0
+    }
+
     /// Takes `steps` away.
     pub(crate) fn spend(&mut self, steps: usize, what: &'static str) -> Checked<()> {
         let left = self.left.checked_sub(steps as u64);

@@ -24,8 +24,8 @@ use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
 use crate::node::Node;
-use crate::units::{Span, TICK, UNIT};
-use crate::utilization::{compare_with_one, hyperperiod};
+use crate::units::{Span, UNIT};
+use crate::utilization::compare_with_one;
 
 /// Whether `other` goes before a job of `own`, and which of its jobs do.
 fn urgency(policy: PolicyKind<Ns>, own: &Entity, other: &Entity) -> Option<Urgent> {
@@ -53,57 +53,56 @@ fn own_is_higher(policy: PolicyKind<Ns>, own: &Entity, unserved: &Entity) -> boo
     policy == (PolicyKind::FixedPriority { preemptive: true }) && own.priority > unserved.priority
 }
 
+/// The work that may go before the entity at `place`: of its node, and of children without a
+/// server, which has the child's priority; its sections stay inside the child.
+pub(crate) fn interfering(node: &Node, place: usize) -> impl Iterator<Item = Interfering<'_>> {
+    let own = &node.entities[place];
+    let others = node.entities.iter().enumerate();
+    let others = others.filter(move |&(index, _)| index != place);
+    let before = others.filter_map(move |(_, other)| {
+        urgency(node.policy, own, other).map(|urgent| Interfering {
+            entity: other,
+            urgent,
+        })
+    });
+    let unserved = node.unserved.iter().map(|g| &g.entity);
+    let unserved =
+        unserved.filter(move |g| g.who != own.who && !own_is_higher(node.policy, own, g));
+    before.chain(unserved.map(|entity| Interfering {
+        entity,
+        urgent: Urgent::Always,
+    }))
+}
+
+/// The sections that may have begun before a job of the entity at `place` is released.
+fn blockers(node: &Node, place: usize) -> Vec<Blocker> {
+    let own = &node.entities[place];
+    let sections = node.entities.iter().enumerate();
+    let sections = sections.filter(|&(index, other)| {
+        index != place && other.section > UNIT && urgency(node.policy, own, other).is_none()
+    });
+    let sections = sections.map(|(_, other)| (other.who, other.section));
+    let background = node
+        .background
+        .map(|(task, section)| (Who::Task(task), section));
+    let all = sections.chain(background);
+    all.map(|(who, section)| Blocker::of(who, section, i128::MAX))
+        .collect()
+}
+
 /// The query for the entity at `place`.
 pub(crate) fn query(node: &Node, place: usize, enough: Option<Span>) -> Query<'_> {
     let own = &node.entities[place];
-    let mut interfering = Vec::new();
-    let mut blockers = Vec::new();
-    for (index, other) in node.entities.iter().enumerate() {
-        if index == place {
-            continue;
-        }
-        match urgency(node.policy, own, other) {
-            Some(urgent) => interfering.push(Interfering {
-                entity: other,
-                urgent,
-            }),
-            None if other.section > UNIT => {
-                blockers.push(Blocker::of(other.who, other.section, i128::MAX));
-            }
-            None => {}
-        }
-    }
-    // Work of children without a server interferes with the child's priority; its sections stay
-    // inside the child.
-    let unserved = node.unserved.iter().map(|g| &g.entity);
-    let unserved = unserved.filter(|g| g.who != own.who && !own_is_higher(node.policy, own, g));
-    interfering.extend(unserved.map(|g| Interfering {
-        entity: g,
-        urgent: Urgent::Always,
-    }));
-    if let Some((task, section)) = node.background {
-        blockers.push(Blocker::of(Who::Task(task), section, i128::MAX));
-    }
-    let separations = interfering.iter().map(|r| r.entity.requests.separation);
-    let separations = separations.chain([own.requests.separation]).flatten();
-    let reserved = node.reserved.iter().filter_map(|t| t.requests.separation);
-    let separations = separations.chain(reserved).chain(node.supply.period());
-    // A single job adds no more than one step, at 0 or just after it, and the supply is late once;
-    // from there on all repeats.
-    let late = node.supply.delay();
-    let or = hyperperiod(separations)
-        .and_then(|h| h.checked_add(TICK)?.checked_add(TICK)?.checked_add(late));
-    let or = or.unwrap_or(Span::MAX);
     Query {
         own,
-        interfering,
+        interfering: interfering(node, place).collect(),
         reserved: &node.reserved,
         supply: &node.supply,
-        blockers,
+        blockers: blockers(node, place),
         node,
         urgency: Urgency::Priority(own.priority),
         runs_through: own.whole,
-        until: Until::Idle { or },
+        until: Until::Idle,
         enough,
     }
 }

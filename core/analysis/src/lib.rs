@@ -16,7 +16,8 @@
 //! `lookup` (tasks and schedulers by node) and `units` (spans and work in nanoseconds).
 //!
 //! Tests: `busy_window` (the fixed point behind every response), then those of the policies:
-//! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`. Then
+//! `fixed_priority` (and FIFO; `levels`: many tasks at once), `edf` (QPA), `spuri` (EDF responses),
+//! `round_robin`. Then
 //! `precedence` (waiting, across CPUs), `chain` (from end to end), `exactness`,
 //! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
 //! (a cross-check: every job, simulated), `transition` (changes of a running system).
@@ -56,6 +57,7 @@ mod grade;
 mod graph;
 mod handover;
 mod hyperperiod;
+mod levels;
 mod lookup;
 mod node;
 mod overhead;
@@ -79,7 +81,7 @@ mod upper_bound;
 mod utilization;
 mod verdict;
 
-pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
+pub use admit::{MAX_TASKS_WITH_SLACK, admit, explained, is_admitted};
 pub use busiest::busiest;
 pub use error::AnalysisError;
 pub use gang::without_needless_barriers;

@@ -80,6 +80,11 @@ impl Node {
         ordered && !self.locks.is_empty()
     }
 
+    /// Whether anything here keeps more urgent work waiting because it cannot be preempted.
+    pub(crate) fn has_sections(&self) -> bool {
+        self.background.is_some() || self.entities.iter().any(|c| c.section > UNIT)
+    }
+
     /// The blocking of work of this urgency by locks.
     pub(crate) fn blocking(&self, urgency: i128, own: Option<Who>) -> Checked<Blocking<'_>> {
         if self.has_locks() {

@@ -27,6 +27,9 @@ use crate::units::{Span, Work};
 use crate::verdict::{Refusal, Subject, Witness};
 use crate::{decide, explain, fixed_priority, spuri};
 
+/// Most late tasks that the refusal of a node names.
+const MOST_NAMES: usize = 32;
+
 /// All refusals of all nodes: of each first the node, then its tasks and servers in the order of
 /// the file.
 pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal>> {
@@ -246,11 +249,12 @@ fn late_tasks(system: &System, node: &Node, bounds: &[Option<Bound>]) -> String 
         .iter()
         .zip(bounds)
         .filter(|(c, bound)| bound.is_none_or(|bound| bound.response > c.deadline));
-    let names: Vec<&str> = late.map(|(c, _)| c.who.name(system)).collect();
-    if names.is_empty() {
-        "some task".to_string()
-    } else {
-        names.join(", ")
+    let mut names: Vec<&str> = late.map(|(c, _)| c.who.name(system)).collect();
+    let more = names.split_off(names.len().min(MOST_NAMES)).len();
+    match (names.is_empty(), more) {
+        (true, _) => "some task".to_string(),
+        (false, 0) => names.join(", "),
+        (false, more) => format!("{} and {more} more", names.join(", ")),
     }
 }
 

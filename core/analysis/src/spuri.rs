@@ -62,19 +62,24 @@ pub(crate) fn window(node: &Node, search_steps: &mut SearchSteps<'_>) -> Checked
     Ok(found.or(hyper))
 }
 
-/// The query for the entity at `place` in a busy window of length `window`.
-pub(crate) fn query(node: &Node, place: usize, window: Span) -> Query<'_> {
+/// Everything else of the node, which goes before the entity at `place` by its deadlines.
+pub(crate) fn interfering(node: &Node, place: usize) -> impl Iterator<Item = Interfering<'_>> {
     let own = &node.entities[place];
-    let others = node.all_entities().filter(|c| c.who != own.who);
-    let interfering = others.map(|other| Interfering {
+    let others = node.all_entities().filter(move |c| c.who != own.who);
+    others.map(move |other| Interfering {
         entity: other,
         urgent: Urgent::Deadline {
             shift: shift(own, other),
         },
-    });
+    })
+}
+
+/// The query for the entity at `place` in a busy window of length `window`.
+pub(crate) fn query(node: &Node, place: usize, window: Span) -> Query<'_> {
+    let own = &node.entities[place];
     Query {
         own,
-        interfering: interfering.collect(),
+        interfering: interfering(node, place).collect(),
         reserved: &node.reserved,
         supply: &node.supply,
         blockers: blockers(node, own),

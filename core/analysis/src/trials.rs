@@ -6,15 +6,15 @@
 
 use punctual_model::System;
 
-use crate::bounds::{QUERY_STEPS, query};
+use crate::bounds::QUERY_STEPS;
 use crate::component::Component;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
 use crate::precedence::Edge;
 
-/// Steps for all trials of one verdict: a second or two.
-const TRIAL_STEPS: u64 = QUERY_STEPS;
+/// Steps for all trials of one verdict: about a second.
+const TRIAL_STEPS: u64 = QUERY_STEPS / 2;
 /// The steps of a trial for each task before it begins: a copy of it with its name.
 const STEPS_PER_TASK: u64 = 32;
 
@@ -42,15 +42,19 @@ impl Trials {
         edges: &[Edge],
         component: &Component,
     ) -> Checked<bool> {
-        if self.step_budget.left() == 0 {
+        let steps = self.step_budget.left().min(QUERY_STEPS);
+        let one = StepBudget::new(steps);
+        let answer = match steps {
+            0 => Ok(false),
+            _ => decide::admits(system, edges, component, &one),
+        };
+        let copies = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
+        self.step_budget.take(steps - one.left() + copies);
+        if one.left() == 0 && steps < QUERY_STEPS {
             return Err(AnalysisError::TooLong {
                 what: "trials of other parameters",
             });
         }
-        let one = query();
-        let answer = decide::admits(system, edges, component, &one);
-        let copies = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
-        self.step_budget.take(QUERY_STEPS - one.left() + copies);
         answer
     }
 }

@@ -80,13 +80,11 @@ pub(crate) fn in_time(node: &Node, allowed: &[Span]) -> Vec<bool> {
     if !applies(node) {
         return answers;
     }
-    let mut places: Vec<usize> = (0..node.entities.len()).collect();
-    places.sort_by_key(|&place| core::cmp::Reverse(node.entities[place].priority));
+    let places = by_urgency(node);
     let reserved = node.reserved.iter().map(|t| Load::of(&t.requests));
     let mut above = reserved.fold(Load::default(), Load::plus);
     let mut blocking = blocking_below(node, &places);
-    let same = |a: &usize, b: &usize| node.entities[*a].priority == node.entities[*b].priority;
-    for level in places.chunk_by(same) {
+    for level in places.chunk_by(same_level(node)) {
         // Equal priorities may go before each other.
         let requests = level
             .iter()
@@ -103,7 +101,23 @@ pub(crate) fn in_time(node: &Node, allowed: &[Span]) -> Vec<bool> {
     answers
 }
 
-fn applies(node: &Node) -> bool {
+/// The places of all entities, the most urgent first, equals in the order of the file.
+pub(crate) fn by_urgency(node: &Node) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..node.entities.len()).collect();
+    if node.policy != PolicyKind::Fifo {
+        places.sort_by_key(|&place| core::cmp::Reverse(node.entities[place].priority));
+    }
+    places
+}
+
+/// Whether nothing but the order of arrivals decides between two places.
+pub(crate) fn same_level(node: &Node) -> impl Fn(&usize, &usize) -> bool + '_ {
+    let fifo = node.policy == PolicyKind::Fifo;
+    move |a, b| fifo || node.entities[*a].priority == node.entities[*b].priority
+}
+
+/// Whether it is a whole processor with tasks alone, under preemptive priorities, without locks.
+pub(crate) fn applies(node: &Node) -> bool {
     let plain = |c: &Entity| matches!(c.who, Who::Task(_)) && !c.requests.is_fluid;
     node.policy == (PolicyKind::FixedPriority { preemptive: true })
         && node.supply == Supply::Dedicated
@@ -116,12 +130,11 @@ fn applies(node: &Node) -> bool {
 
 /// For every level of priority, the lowest first: the longest section below it, less the tick in
 /// which it began.
-fn blocking_below(node: &Node, places: &[usize]) -> Vec<Work> {
-    let same = |a: &usize, b: &usize| node.entities[*a].priority == node.entities[*b].priority;
+pub(crate) fn blocking_below(node: &Node, places: &[usize]) -> Vec<Work> {
     let background = node.background.map(|(_, section)| section);
     let mut longest = background.unwrap_or_default().saturating_sub(UNIT);
     let mut levels = Vec::new();
-    let all: Vec<&[usize]> = places.chunk_by(same).collect();
+    let all: Vec<&[usize]> = places.chunk_by(same_level(node)).collect();
     for level in all.into_iter().rev() {
         levels.push(longest);
         let sections = level.iter().map(|&place| node.entities[place].section);

@@ -88,20 +88,48 @@ fn low(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Σ ratios in parts per million, rounded up (each share is rounded up at 2⁻⁶⁴, so the sum may
-/// show one part too many where it is within n·2⁻⁶⁴ above a whole part). O(n).
-pub(crate) fn parts_per_million(ratios: impl Iterator<Item = Ratio>) -> u64 {
-    let mut whole: u128 = 0;
-    let (mut rest, mut ulps): (u128, u128) = (0, 0);
-    for r in ratios {
-        whole += u128::from(r.numerator / r.denominator);
+/// A sum of ratios to which more are added: its first digit, each summand rounded up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sum {
+    whole: u128,
+    /// In units of 2⁻⁶⁴.
+    rest: u128,
+    /// Summands, each of which is too large by less than one unit.
+    ulps: u128,
+}
+
+impl Sum {
+    /// With one more. O(1).
+    pub(crate) fn plus(self, r: Ratio) -> Sum {
         let part = u128::from(r.numerator % r.denominator) << DIGIT;
-        rest += part.div_ceil(u128::from(r.denominator));
-        ulps += 1;
+        Sum {
+            whole: self.whole + u128::from(r.numerator / r.denominator),
+            rest: self.rest + part.div_ceil(u128::from(r.denominator)),
+            ulps: self.ulps + 1,
+        }
     }
-    // Tolerating n ulps keeps a sum of exactly 500,000 parts from being shown as 500,001.
-    let rest = rest.saturating_sub(ulps);
-    low(whole * 1_000_000 + (rest * 1_000_000).div_ceil(1 << DIGIT))
+
+    /// How it compares with 1, where the first digit tells. O(1).
+    pub(crate) fn compare_with_one(self) -> Option<Ordering> {
+        let most = (self.whole << DIGIT).saturating_add(self.rest);
+        if most < 1 << DIGIT {
+            return Some(Ordering::Less);
+        }
+        (most - self.ulps.min(most) > 1 << DIGIT).then_some(Ordering::Greater)
+    }
+
+    /// In parts per million, rounded up: it may be one too many where the sum is within n·2⁻⁶⁴
+    /// above a whole part. O(1).
+    pub(crate) fn parts_per_million(self) -> u64 {
+        // Tolerating n ulps keeps a sum of exactly 500,000 parts from being shown as 500,001.
+        let rest = self.rest.saturating_sub(self.ulps);
+        low(self.whole * 1_000_000 + (rest * 1_000_000).div_ceil(1 << DIGIT))
+    }
+}
+
+/// Σ ratios in parts per million ([`Sum::parts_per_million`]). O(n).
+pub(crate) fn parts_per_million(ratios: impl Iterator<Item = Ratio>) -> u64 {
+    ratios.fold(Sum::default(), Sum::plus).parts_per_million()
 }
 
 /// Least common multiple of the separations; `None` beyond 64 bits.

@@ -1,6 +1,6 @@
 //! `punctual check --certificate`: a verdict becomes a certificate that others can verify.
 
-use punctual_analysis::{Verdict, Witness};
+use punctual_analysis::{Subject, Verdict, Witness};
 use punctual_certificate::{Certificate, Claims, system as plain};
 use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
 use punctual_model::{
@@ -21,7 +21,12 @@ pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<Certificate, S
     let mut first = None;
     for refusal in &verdict.refusals {
         let certificate = match refusal.witness {
-            Some(Witness::Demand { at, .. }) => certify_overdue(&plain, &refusal.name, at.as_ns()),
+            Some(Witness::Demand { at, .. }) => match refusal.subject {
+                Subject::Scheduler(_) => {
+                    certify_late(&plain, &format!("scheduler.{}", refusal.name), 0)
+                }
+                _ => certify_overdue(&plain, &refusal.name, at.as_ns()),
+            },
             Some(Witness::Response { task, offset, .. }) => {
                 let name = system
                     .tasks

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use punctual_analysis::Verdict;
-use punctual_model::{Reserve, System};
+use punctual_model::{Reserve, System, TaskId};
 
 use crate::changes::Judged;
-use crate::{certify, certify_graphs, certify_plan, hyperperiod_text, input, suggest};
+use crate::patience::Patience;
+use crate::{
+    certify, certify_graphs, certify_plan, hyperperiod_text, input, suggest, verdict_json,
+};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -23,6 +26,7 @@ use punctual_terminal::platform::Given;
     punctual check examples/two-tasks.toml\n  \
     punctual check plant.toml --json | jq '.tasks[] | {name, response_bound_ns}'\n  \
     punctual check plant.toml --suggest priorities\n  \
+    punctual check plant.toml --explain planner\n  \
     punctual check plant.toml --certificate plant.json\n  \
     punctual check plant.toml --missing-time 500us/10ms   # would it hold on a machine like this?"
 )]
@@ -47,12 +51,16 @@ pub(crate) struct Args {
     /// Also simulate every job until the schedule repeats, where the arrivals are known
     #[arg(long)]
     simulate: bool,
+    /// Print every term of the bound of this task; a verdict folds sums of more than 64 terms
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["suggest", "simulate", "certificate"])]
+    explain: Option<String>,
     /// Write a certificate of the verdict, for `punctual verify`
     #[arg(long, value_name = "OUT.json")]
     certificate: Option<PathBuf>,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
+    let _patience = Patience::begin("checking", args.quiet);
     let mut system = input::load(&args.file)?.system;
     if let Some(missing) = &args.missing_time {
         system.machine.missing_time = Some(missing.clone());
@@ -68,6 +76,9 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
     }
     refuse_changes(&system, args)?;
+    if let Some(name) = &args.explain {
+        return explain(&system, name, args.json);
+    }
     if let Some(wanted) = args.suggest {
         return suggest::execute(&system, wanted, args.json);
     }
@@ -87,6 +98,28 @@ pub(crate) fn execute(args: &Args) -> Ended {
     Ok(Ending::of(judged.admitted()))
 }
 
+/// One bound with all of its terms, whatever the rest of the system is.
+fn explain(system: &System, name: &str, json: bool) -> Ended {
+    let mut names = (0_u32..).map(TaskId).zip(&system.tasks);
+    let Some((task, _)) = names.find(|(_, task)| task.name == name) else {
+        let failure = Failure::input(format!("there is no task `{name}` in this file"));
+        return Err(failure.with_help("`check` without --explain lists all tasks"));
+    };
+    let row = punctual_analysis::explained(system, task).map_err(input::no_verdict)?;
+    let Some(row) = row else {
+        return Err(Failure::input(format!(
+            "`{name}` has no row in the verdict"
+        )));
+    };
+    match json {
+        true => output::print_json(&verdict_json::of_task(system, &row))?,
+        false => output::print(format!("{name}: {}", row.explanation))?,
+    }
+    let allowed = row.relative_deadline;
+    let late = allowed.is_some_and(|allowed| row.response_bound.is_none_or(|b| b > allowed));
+    Ok(Ending::of(!late))
+}
+
 /// Suggestions, simulations of a hyperperiod and certificates speak of one system.
 fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
     if args.simulate && !system.graphs.is_empty() {
@@ -103,6 +136,7 @@ fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
     let flags = [
         (args.suggest.is_some(), "--suggest"),
         (args.simulate, "--simulate"),
+        (args.explain.is_some(), "--explain"),
     ];
     let flag = flags.iter().find(|(asked, _)| *asked);
     let failure = match (system.changes.is_empty(), flag, &args.certificate) {

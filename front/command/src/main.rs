@@ -28,6 +28,8 @@ mod logfile;
 mod long_firings;
 mod omp;
 mod outcome;
+mod pages;
+mod patience;
 mod plans;
 mod plans_page;
 mod platform_file;
@@ -95,6 +97,7 @@ enum Command {
     /// Studies the costs of gangs, and how well they keep in step
     Study(beside::Args),
     Schema(schema::Args),
+    Pages(pages::Args),
 }
 
 impl Command {
@@ -117,6 +120,7 @@ impl Command {
             Command::Sweep(args) => beside::execute("sweep", args),
             Command::Study(args) => beside::execute("study", args),
             Command::Schema(args) => schema::execute(args),
+            Command::Pages(args) => pages::execute(args),
         }
     }
 
@@ -136,7 +140,11 @@ impl Command {
             | Command::Conform(args)
             | Command::Study(args)
             | Command::Sweep(args) => args.json(),
-            Command::Omp(_) | Command::Import(_) | Command::Export(_) | Command::Schema(_) => false,
+            Command::Omp(_)
+            | Command::Import(_)
+            | Command::Export(_)
+            | Command::Schema(_)
+            | Command::Pages(_) => false,
         }
     }
 }

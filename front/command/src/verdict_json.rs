@@ -33,7 +33,7 @@ pub(crate) fn json(system: &System, verdict: &Verdict) -> Json {
     .with("planning", plans::json(system, verdict))
 }
 
-fn of_task(system: &System, task: &TaskVerdict) -> Json {
+pub(crate) fn of_task(system: &System, task: &TaskVerdict) -> Json {
     object! {
         name: &task.name,
         on: home(system, task),

@@ -54,6 +54,23 @@ fn usage(error: &clap::Error) -> ExitCode {
             report(&failure, false)
         }
         _ if asked => ExitCode::SUCCESS,
-        _ => Failure::input("").code(),
+        _ => {
+            let failure = misuse(&error.render().to_string());
+            // A program that asked for JSON reads JSON, also where the rest was not understood.
+            if std::env::args_os().skip(1).any(|arg| arg == "--json") {
+                let _ = output::print_json(&failure.json());
+            }
+            failure.code()
+        }
+    }
+}
+
+/// What is wrong with a command line, and what to write instead.
+fn misuse(text: &str) -> Failure {
+    let (what, help) = text.split_once("\n\n").unwrap_or((text, ""));
+    let what = what.strip_prefix("error: ").unwrap_or(what).trim();
+    match help.trim() {
+        "" => Failure::input(what),
+        help => Failure::input(what).with_help(help),
     }
 }

@@ -33,6 +33,9 @@ pub enum Claims {
         led: Vec<LedClaim>,
         /// Every requirement, in the order of the file.
         required: Vec<RequiredClaim>,
+        /// Predecessors that are done before their successor arrives, in the order of the file.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits: Vec<WaitClaim>,
     },
     /// More is due on a CPU by an instant than it can supply.
     Overdue(DemandClaim),
@@ -52,6 +55,20 @@ pub struct LedClaim {
     pub entry: u64,
     /// Whether its jobs pay for a preemption and the caches behind it.
     pub preempts: bool,
+}
+
+/// A predecessor that is surely done when a job arrives that would wait for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitClaim {
+    /// The task that never waits.
+    pub task: String,
+    /// Its predecessor.
+    pub predecessor: String,
+    /// The response bound of the predecessor, in nanoseconds.
+    pub bound: u64,
+    /// From an arrival of the predecessor to the next one of the task that waits for it, at least.
+    pub distance: u64,
 }
 
 /// One scheduler, or a CPU's own.

@@ -6,6 +6,7 @@ use crate::claims::{Claims, DemandClaim, EntityClaim, LateClaim, NodeClaim, Requ
 use crate::node::{Entity, Node, Place, Who, is_on, reserves, slots_of};
 use crate::system::{Policy, Required, Supply, System};
 use crate::together;
+use crate::waits;
 use crate::window;
 
 /// Everything that proves a system to be admitted.
@@ -15,12 +16,13 @@ use crate::window;
 /// [`Why`]: something does not hold, or is nothing that is certified.
 pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
     check_places(system)?;
+    let waited_for: Vec<usize> = waits::of(system)?.iter().map(|wait| wait.0).collect();
     let cpus = (0..system.cpus.len()).map(Place::Cpu);
     let places = cpus.chain((0..system.schedulers.len()).map(Place::Scheduler));
     let mut nodes = Vec::new();
     let mut bounds = vec![None; system.tasks.len()];
     for place in places {
-        let claim = node(system, place, &mut bounds)?;
+        let claim = node(system, place, &waited_for, &mut bounds)?;
         nodes.extend(claim.filter(|claim| !claim.entities.is_empty()));
     }
     for cpu in 0..system.cpus.len() {
@@ -47,11 +49,11 @@ pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
         }
         required.push(RequiredClaim { bound, within });
     }
-    let led = together::claims(system);
     Ok(Claims::Admitted {
         nodes,
-        led,
+        led: together::claims(system),
         required,
+        waits: waits::claims(system, &bounds)?,
     })
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn overdue(system: &System, cpu: &str, at: u64) -> Result<DemandClaim
     check_places(system)?;
     let found = system.cpus.iter().position(|c| c.name == cpu);
     let place = found.ok_or_else(|| Why::new("a CPU that does not exist"))?;
+    refuse_waits(system, Place::Cpu(place))?;
     let claim = window::overdue(&Node::of(system, Place::Cpu(place))?, cpu, at)?;
     if claim.demand <= claim.supply {
         return Err(Why::new(format!(
@@ -70,15 +73,13 @@ pub(crate) fn overdue(system: &System, cpu: &str, at: u64) -> Result<DemandClaim
     Ok(claim)
 }
 
-/// The job of a task that is released at `offset` is late.
+/// The job of a task that is released at `offset` is late, or the budget of `scheduler.NAME`.
 pub(crate) fn late(system: &System, task: &str, offset: u64) -> Result<LateClaim, Why> {
     check_places(system)?;
-    let found = system.tasks.iter().position(|t| t.name == task);
-    let id = found.ok_or_else(|| Why::new("a task that does not exist"))?;
-    let scheduler = system.tasks[id].scheduler;
-    let place = scheduler.map_or(Place::Cpu(system.tasks[id].cpu), Place::Scheduler);
+    let (who, place) = late_one(system, task)?;
+    refuse_waits(system, place)?;
     let node = Node::of(system, place)?;
-    let own = node.entities.iter().position(|c| c.who == Who::Task(id));
+    let own = node.entities.iter().position(|c| c.who == who);
     let own = own.ok_or_else(|| Why::new("a task without a deadline"))?;
     let response = window::response(&node, own, offset)?;
     let allowed = window::narrow(node.entities[own].allowed);
@@ -91,6 +92,35 @@ pub(crate) fn late(system: &System, task: &str, offset: u64) -> Result<LateClaim
         response,
         allowed,
     })
+}
+
+/// The task or the server that is late, and its node.
+fn late_one(system: &System, name: &str) -> Result<(Who, Place), Why> {
+    if let Some(id) = system.tasks.iter().position(|t| t.name == name) {
+        let scheduler = system.tasks[id].scheduler;
+        let place = scheduler.map_or(Place::Cpu(system.tasks[id].cpu), Place::Scheduler);
+        return Ok((Who::Task(id), place));
+    }
+    let named =
+        |s: &crate::system::Scheduler| Some(s.name.as_str()) == name.strip_prefix("scheduler.");
+    let found = system.schedulers.iter().position(named);
+    let id = found.ok_or_else(|| Why::new("a task that does not exist"))?;
+    let scheduler = &system.schedulers[id];
+    match scheduler.parent {
+        None => Ok((Who::Server(id), Place::Cpu(scheduler.cpu))),
+        Some(above) => Err(Why::new(format!(
+            "the late budget of {}, for that of {} above it is only known to come by the end of \
+             its period, and may come earlier",
+            scheduler.name, system.schedulers[above].name
+        ))),
+    }
+}
+
+/// The witness of a refusal says nothing of waiting: nobody waits there.
+fn refuse_waits(system: &System, place: Place) -> Result<(), Why> {
+    let tasks = system.tasks.iter().enumerate();
+    let mut here = tasks.filter(|(_, task)| is_on(task, place) && task.deadline.is_some());
+    here.try_for_each(|(id, _)| waits::refuse(system, id))
 }
 
 /// References that everything else follows without asking.
@@ -132,6 +162,7 @@ fn check_places(system: &System) -> Result<(), Why> {
 fn node(
     system: &System,
     place: Place,
+    waited_for: &[usize],
     bounds: &mut [Option<u64>],
 ) -> Result<Option<NodeClaim>, Why> {
     let empty = !system
@@ -156,11 +187,11 @@ fn node(
     for index in 0..node.entities.len() {
         let entity = match (node.policy, place, node.entities[index].who) {
             (Policy::Tdm { .. }, Place::Cpu(cpu), Who::Task(task)) => {
-                owner(system, &node, index, cpu, task)?
+                owner(system, (&node, index), cpu, task, waited_for)?
             }
             (Policy::Tdm { .. }, ..) => return Err(Why::new("slots below a scheduler")),
             (Policy::Planned, ..) => return Err(Why::new("deadlines on a planned node")),
-            _ => entity(system, &node, index)?,
+            _ => entity(system, &node, index, waited_for)?,
         };
         if entity.bound > entity.allowed {
             let (name, bound) = (&entity.name, entity.bound);
@@ -175,11 +206,17 @@ fn node(
     Ok(Some(claim))
 }
 
-fn entity(system: &System, node: &Node, index: usize) -> Result<EntityClaim, Why> {
+fn entity(
+    system: &System,
+    node: &Node,
+    index: usize,
+    waited_for: &[usize],
+) -> Result<EntityClaim, Why> {
     let own = &node.entities[index];
+    let is_waited_for = matches!(own.who, Who::Task(id) if waited_for.contains(&id));
     let jobs = match node.policy {
         Policy::RoundRobin { .. } => Vec::new(),
-        Policy::Edf if !is_asked(system, own) => Vec::new(),
+        Policy::Edf if !is_waited_for && !is_asked(system, own) => Vec::new(),
         _ => window::jobs(node, index)?,
     };
     let jitter = window::narrow(own.stream.jitter);
@@ -218,10 +255,10 @@ fn is_asked(system: &System, own: &Entity) -> bool {
 /// A task in slots of its own.
 fn owner(
     system: &System,
-    node: &Node,
-    index: usize,
+    (node, index): (&Node, usize),
     cpu: usize,
     task: usize,
+    waited_for: &[usize],
 ) -> Result<EntityClaim, Why> {
     let alone = Node {
         name: node.name.clone(),
@@ -235,7 +272,7 @@ fn owner(
         return Err(Why::new("locks of tasks in slots of their own"));
     }
     check_overlap(system, cpu)?;
-    entity(system, &alone, 0)
+    entity(system, &alone, 0, waited_for)
 }
 
 /// No slot of a CPU belongs to two.

@@ -9,9 +9,8 @@
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
 //! meant to read it whole: `node` (entities and their costs), `together`, `supply`, `locks`,
-//! `window` (busy windows and demand), `chain`, `derive`. It refuses to certify a rule that it
-//! cannot check, and says so: locks across nodes or in servers, precedence that makes a job wait,
-//! schedulers that share without a server, sporadic and constant-bandwidth servers.
+//! `waits` (precedence), `window` (busy windows and demand), `chain`, `derive`. It refuses to
+//! certify a rule that it cannot check, and says so; the table of note 0009 lists all of them.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
 #![forbid(unsafe_code)]
@@ -26,6 +25,7 @@ pub mod plan;
 mod supply;
 pub mod system;
 mod together;
+mod waits;
 mod window;
 
 use std::fmt;
@@ -34,7 +34,7 @@ use serde_json::Value;
 
 pub use claims::{
     Certificate, Claims, DemandClaim, EntityClaim, FORMAT, JobClaim, LateClaim, LedClaim,
-    NodeClaim, Point, RequiredClaim,
+    NodeClaim, Point, RequiredClaim, WaitClaim,
 };
 pub use graph::{GraphCertificate, read_graphs, verify_graphs};
 pub use plan::{PLAN_FORMAT, PlanCertificate, read_plan, verify_plan};
@@ -127,7 +127,8 @@ pub fn certify_overdue(system: &System, cpu: &str, at: u64) -> Result<Certificat
     ))
 }
 
-/// The certificate that the job of a task that is released at `offset` can be late.
+/// The certificate that the job of a task that is released at `offset` can be late, or the budget
+/// of `scheduler.NAME`.
 ///
 /// # Errors
 ///

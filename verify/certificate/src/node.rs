@@ -316,7 +316,6 @@ fn entity(
     if stream.separation == Some(0) || stream.cost > LIMIT {
         return Err(Why::new(format!("the period or the cost of {}", task.name)));
     }
-    check_precedence(system, policy, id)?;
     Ok(Entity {
         who: Who::Task(id),
         name: task.name.clone(),
@@ -417,37 +416,4 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
         whole: false,
         suspension: 0,
     }))
-}
-
-/// Only precedence that costs nothing is certified: within a node, the predecessor goes first
-/// anyway, and is ready when it arrives.
-fn check_precedence(system: &System, policy: Policy, id: usize) -> Result<(), Why> {
-    let to = &system.tasks[id];
-    let after = to.after.iter().map(|&from| (from, false));
-    let follows = to.follows.iter().map(|&from| (from, true));
-    for (index, strictly) in after.chain(follows) {
-        let from = system
-            .tasks
-            .get(index)
-            .ok_or(Why::new("a task that does not exist"))?;
-        let first = strictly || index < id;
-        let ordered = match policy {
-            Policy::Fifo => first,
-            Policy::FixedPriority { .. } => {
-                from.priority > to.priority || (from.priority == to.priority && first)
-            }
-            Policy::Edf => match (from.deadline, to.deadline) {
-                (Some(a), Some(b)) => u128::from(a) + u128::from(to.jitter) <= u128::from(b),
-                _ => false,
-            },
-            Policy::RoundRobin { .. } => true,
-            Policy::Tdm { .. } | Policy::Planned => false,
-        };
-        let together = from.cpu == to.cpu && from.scheduler == to.scheduler;
-        if !(ordered && together && from.jitter == 0 && from.deadline.is_some()) {
-            let what = format!("the wait of {} for {}", to.name, from.name);
-            return Err(Why::new(what));
-        }
-    }
-    Ok(())
 }

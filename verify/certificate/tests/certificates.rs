@@ -411,3 +411,75 @@ fn no_number_makes_the_checker_panic() {
         }
     }
 }
+
+/// The predecessor is less urgent, and done before the next arrival: nobody waits.
+#[test]
+fn a_predecessor_that_is_done_by_then_costs_nothing() {
+    for policy in [FP, Policy::Edf] {
+        let mut read_back = system(policy, &[(1, 10, 6), (2, 10, 8)]);
+        read_back.tasks[0].class = "periodic".into();
+        read_back.tasks[1].class = "periodic".into();
+        read_back.tasks[0].follows.push(1);
+        let certificate = certify_admitted(&read_back).unwrap();
+        let Claims::Admitted { waits, .. } = &certificate.claims else {
+            panic!("it is admitted");
+        };
+        assert_eq!((waits[0].bound, waits[0].distance), (3, 10));
+        assert_eq!(verify(&certificate), Ok(()));
+        let mut forged = certificate.clone();
+        let Claims::Admitted { waits, .. } = &mut forged.claims else {
+            panic!("it is admitted");
+        };
+        waits[0].bound = 2;
+        assert!(matches!(verify(&forged), Err(Wrong::Number { .. })));
+        // It may still run when the next job arrives, or it does not come by the clock.
+        let mut late = read_back.clone();
+        late.tasks[0].phase = 2;
+        late.tasks[1].phase = 0;
+        let why = certify_admitted(&late).unwrap_err().to_string();
+        assert!(why.contains("the wait of t0 for t1"), "{why}");
+        let mut sporadic = read_back.clone();
+        sporadic.tasks[1].class = "sporadic".into();
+        assert!(certify_admitted(&sporadic).is_err());
+    }
+}
+
+/// A server right below a CPU is certified to come late, one below another server is not.
+#[test]
+fn a_budget_that_comes_late_is_certified_or_the_reason_is_true() {
+    let server = |name: &str, parent, budget, period| Scheduler {
+        name: name.into(),
+        cpu: 0,
+        parent,
+        policy: FP,
+        priority: 1,
+        supply: Supply::Server {
+            kind: "periodic-resource".into(),
+            budget,
+            period,
+        },
+    };
+    let mut late = system(FP, &[(5, 10, 10)]);
+    late.tasks[0].priority = 2;
+    late.schedulers.push(server("s", None, 6, 10));
+    let certificate = certify_late(&late, "scheduler.s", 0).unwrap();
+    let Claims::Late(claim) = &certificate.claims else {
+        panic!("it is late");
+    };
+    // One of 6 + 5 within 10, and 5 more from there on.
+    assert_eq!((claim.response, claim.allowed), (16, 10));
+    assert_eq!(verify(&certificate), Ok(()));
+    late.schedulers[0] = server("s", None, 4, 10);
+    late.schedulers.push(server("t", Some(0), 4, 5));
+    let on_time = certify_late(&late, "scheduler.s", 0)
+        .unwrap_err()
+        .to_string();
+    assert!(on_time.contains("on time"), "{on_time}");
+    let nested = certify_late(&late, "scheduler.t", 0)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        nested.contains("the late budget of t, for that of s above it"),
+        "{nested}"
+    );
+}

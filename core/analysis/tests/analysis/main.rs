@@ -14,6 +14,7 @@ mod graphs;
 mod groups;
 mod hyperperiod;
 mod locks;
+mod many;
 mod oracle;
 mod oracle_supply;
 mod precedence;

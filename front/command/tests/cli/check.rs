@@ -479,4 +479,25 @@ fn every_example_is_certified_or_the_reason_is_told() {
         }
     }
     assert!(certified >= 8, "{certified} certified, {told} not");
+    for flagship in ["rosace.toml", "c-tasks.toml"] {
+        let path = folder.path(flagship);
+        let made = output(&["check", &example(flagship), "--certificate", &path]);
+        assert_eq!(code(&made), 0, "{flagship}");
+    }
+}
+
+#[test]
+fn every_term_of_a_bound_is_printed_on_request() {
+    let file = example("two-tasks.toml");
+    let found = output(&["check", &file, "--explain", "slow"]);
+    assert_eq!(code(&found), 0);
+    assert_eq!(
+        stdout(&found).trim(),
+        "slow: 7ms = 5ms (own slow) + 2ms (fast)"
+    );
+    let found = output(&["check", &file, "--explain", "slow", "--json"]);
+    let words = "7ms = 5ms (own slow) + 2ms (fast)";
+    assert_eq!(json(&found)["explanation"], words);
+    let nobody = output(&["check", &file, "--explain", "nobody"]);
+    assert_eq!(code(&nobody), 2);
 }

@@ -1,6 +1,6 @@
 //! Help, version and schemas of every command.
 
-use crate::common::{code, json, output, stdout};
+use crate::common::{Folder, code, json, output, stdout};
 
 /// The commands that `punctual --help` lists.
 fn commands() -> Vec<String> {
@@ -46,4 +46,45 @@ fn the_schema_of_the_file_is_the_default() {
     assert_eq!(schema["properties"]["task"]["type"], "object");
     assert_eq!(schema, json(&output(&["schema", "file"])));
     assert_eq!(code(&output(&["schema", "nonsense"])), 2);
+}
+
+#[test]
+fn man_pages_and_completions_know_every_command() {
+    let folder = Folder::new("pages");
+    let written = output(&["pages", &folder.path("share")]);
+    assert_eq!(code(&written), 0);
+    let paths = stdout(&written);
+    for name in ["check", "run", "verify", "pages"] {
+        assert!(
+            paths.contains(&format!("/man/man1/punctual-{name}.1\n")),
+            "{paths}"
+        );
+    }
+    for path in paths.lines() {
+        let text = std::fs::read_to_string(path).expect("a page");
+        assert!(text.contains("punctual"), "{path}");
+    }
+    let bash = folder.path("share/bash-completion/completions/punctual");
+    let bash = std::fs::read_to_string(bash).expect("completions");
+    assert!(bash.contains("--certificate") && bash.contains("--explain"));
+    assert_eq!(code(&output(&["pages", "/proc/nowhere"])), 3);
+}
+
+#[test]
+fn a_mistake_of_a_command_line_is_json_for_programs() {
+    for wrong in [
+        &["check", "--json"][..],
+        &["check", "--jsn", "--json", "x.toml"],
+    ] {
+        let found = output(wrong);
+        assert_eq!(code(&found), 2);
+        let value = json(&found);
+        assert!(value["error"].as_str().is_some_and(|text| !text.is_empty()));
+        assert!(
+            value["help"]
+                .as_str()
+                .is_some_and(|text| text.contains("Usage"))
+        );
+    }
+    assert!(stdout(&output(&["check"])).is_empty());
 }
