@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use punctual::{Log, SimOptions, Span, System, Workloads, simulate};
+use punctual_gang_thread::bsp::BspWorkload;
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_rules::check;
@@ -39,7 +40,9 @@ pub(crate) fn example(name: &str) -> System {
 }
 
 pub(crate) fn workloads() -> Workloads {
-    Workloads::new().with(RosaceWorkload::new())
+    Workloads::new()
+        .with(RosaceWorkload::new())
+        .with(BspWorkload::new())
 }
 
 pub(crate) fn in_virtual_time(description: &Description, ms: u64) -> Log {

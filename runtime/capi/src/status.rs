@@ -364,6 +364,6 @@ mod tests {
             let code = Status::from(error);
             assert!(code != Status::PUNCTUAL_OK && code != Status::PUNCTUAL_INTERNAL);
         }
-        assert_eq!(all.len(), 32);
+        assert_eq!(all.len(), 33);
     }
 }

@@ -3,7 +3,9 @@
 //! By time every phase is one job of the member's guarantee. All members have one first arrival, so
 //! a phase begins at one instant of the gang's schedule, and no barrier is needed if
 //!
-//!     worst end of a job + clock error <= period
+//! ```text
+//! worst end of a job + clock error <= period
+//! ```
 //!
 //! on every member ([`Member::prove`]). The worst end is the response bound of the member's CPU, in
 //! which declared missing time and the latest start are. A phase that ends late all the same is

@@ -17,7 +17,7 @@ fn every_command_has_help_with_examples() {
     let commands = commands();
     assert!(commands.contains(&"check".to_owned()), "{commands:?}");
     // The last are programs of their own, and print their own help.
-    let others = ["help", "bench", "compare", "conform", "sweep"];
+    let others = ["help", "bench", "compare", "conform", "study", "sweep"];
     for command in commands
         .iter()
         .filter(|command| !others.contains(&command.as_str()))
