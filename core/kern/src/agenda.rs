@@ -112,7 +112,6 @@ pub(crate) enum Head {
 pub(crate) struct Agenda {
     in_force: VecDeque<Row>,
     staged: Vec<Row>,
-    room: usize,
     /// By place, then by peer.
     needs: Box<[u64]>,
     places: Vec<u32>,
@@ -130,7 +129,6 @@ impl Agenda {
     /// Room for so many segments in force and staged together, of shards with these peers.
     pub(crate) fn reserve(&mut self, room: usize) {
         let (rows, peers) = (room.min(1 << 24), self.peers.len());
-        self.room = rows;
         self.in_force = VecDeque::with_capacity(rows);
         self.staged = Vec::with_capacity(rows);
         self.needs = vec![0; rows * peers].into_boxed_slice();
@@ -140,12 +138,6 @@ impl Agenda {
     pub(crate) fn add_peer(&mut self, slot: u32, to: CpuId, there: u32) {
         self.peers.push(slot);
         self.outs.push((to, there, false));
-    }
-
-    /// Whether this shard has one.
-    #[inline]
-    pub(crate) fn is_used(&self) -> bool {
-        self.room > 0
     }
 
     pub(crate) fn view(&self) -> AgendaView {

@@ -67,7 +67,8 @@ pub struct Shard<P> {
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
-    agenda: Agenda,
+    /// Its part of a plan, where it may have one.
+    agenda: Option<Box<Agenda>>,
     locks: Locks,
     tree: Tree<P>,
     /// By what threads are ordered that wait for a lock of their runtime.
@@ -163,7 +164,7 @@ impl<P: Policy> Shard<P> {
         }
         let refused = self.apply(now, event, sink).err();
         let _ = self.serve_timers(now, false, quota, sink);
-        if self.agenda.is_used() {
+        if self.agenda.is_some() {
             self.serve_agenda(now, sink);
         }
         self.serve_parked(now, sink);
@@ -182,7 +183,7 @@ impl<P: Policy> Shard<P> {
         let frontier = |thread: usize| self.threads[thread].frontier(&self.pool);
         let message = self.precedences.take_message(frontier);
         message.or_else(|| {
-            let (to, slot, frontier) = self.agenda.take_news()?;
+            let (to, slot, frontier) = self.agenda.as_mut()?.take_news()?;
             Some(Message { to, slot, frontier })
         })
     }
@@ -202,9 +203,9 @@ impl<P: Policy> Shard<P> {
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
         let own = Choice::earlier(self.timeline.next(), self.tree.next_timer());
-        match self.agenda.is_used() {
-            true => Choice::earlier(own, self.agenda.due().filter(|&due| due > self.now)),
-            false => own,
+        match &self.agenda {
+            Some(agenda) => Choice::earlier(own, agenda.due().filter(|&due| due > self.now)),
+            None => own,
         }
     }
 
@@ -269,7 +270,7 @@ impl<P: Policy> Shard<P> {
     /// Whether [`Shard::take_message`] has one.
     #[inline]
     pub fn has_message(&self) -> bool {
-        self.precedences.has_message() || self.agenda.has_message()
+        self.precedences.has_message() || self.agenda.as_ref().is_some_and(|a| a.has_message())
     }
 
     /// Jobs with a deadline that arrived before the horizon and are not done (reservations: in the

@@ -80,24 +80,12 @@ fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
         let found = punctual_certificate::verify_graphs(certificate).err();
         found.map(|wrong| wrong.to_string())
     });
-    let valid = wrong.is_none();
-    if args.json {
-        output::print_json(&object! {
-            format: JSON_FORMAT,
-            valid: valid,
-            verdict: valid.then_some("admitted"),
-            wrong: wrong,
-        })?;
-    } else {
-        output::print(match &wrong {
-            Some(wrong) => format!("{}: {wrong}", words(elsewhere, args)),
-            None => format!(
-                "valid: admitted; the schedules of {} show their periods and latencies",
-                count(certificate.graphs.len(), "graph")
-            ),
-        })?;
-    }
-    Ok(Ending::of(valid))
+    told(args, elsewhere, wrong, || {
+        format!(
+            "the schedules of {} show their periods and latencies",
+            count(certificate.graphs.len(), "graph")
+        )
+    })
 }
 
 /// The same for the certificate of a file with groups.
@@ -111,6 +99,24 @@ fn plan(args: &Args, certificate: &PlanCertificate) -> Ended {
         let found = punctual_certificate::verify_plan(certificate).err();
         found.map(|wrong| wrong.to_string())
     });
+    told(args, elsewhere, wrong, || {
+        let segments = count(certificate.segments.len(), "segment");
+        let rest = certificate.rest.as_ref();
+        format!(
+            "{segments} on {} are in time, and nobody waits{}",
+            count(certificate.cpus.len(), "planned node"),
+            rest.map_or_else(String::new, |rest| format!("; the rest is {}", what(rest)))
+        )
+    })
+}
+
+/// Tells whether a certificate that admits is valid, and what it shows.
+fn told(
+    args: &Args,
+    elsewhere: bool,
+    wrong: Option<String>,
+    shows: impl FnOnce() -> String,
+) -> Ended {
     let valid = wrong.is_none();
     if args.json {
         output::print_json(&object! {
@@ -120,17 +126,9 @@ fn plan(args: &Args, certificate: &PlanCertificate) -> Ended {
             wrong: wrong,
         })?;
     } else {
-        let segments = count(certificate.segments.len(), "segment");
         output::print(match &wrong {
             Some(wrong) => format!("{}: {wrong}", words(elsewhere, args)),
-            None => format!(
-                "valid: admitted; {segments} on {} are in time, and nobody waits{}",
-                count(certificate.cpus.len(), "planned node"),
-                match &certificate.rest {
-                    Some(rest) => format!("; the rest is {}", what(rest)),
-                    None => String::new(),
-                }
-            ),
+            None => format!("valid: admitted; {}", shows()),
         })?;
     }
     Ok(Ending::of(valid))

@@ -61,13 +61,16 @@ pub fn parse(text: &str, origin: &str) -> Result<Description, Vec<Diagnostic>> {
     drop(root);
     let (system, places) = lower(file, &mut report);
     if !system.cpus.is_empty() || report.is_empty() {
+        // What is broken has a mistake already. If the file has none, nothing is: what is not
+        // valid is never accepted.
+        let reported = !report.is_empty();
         for error in system.validate().err().unwrap_or_default() {
             let ModelError {
                 fault,
                 message,
                 help,
             } = error;
-            if !places.is_broken(&fault) {
+            if !(reported && places.is_broken(&fault)) {
                 report.add(&places.of(&fault), message, || help);
             }
         }

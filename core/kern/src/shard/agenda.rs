@@ -17,38 +17,41 @@ impl<P: Policy> Shard<P> {
         if self.precedences.frontier(slot).is_none() {
             return Err(ConfigError::UnknownPredecessor);
         }
-        self.agenda.add_peer(slot, to, there);
+        self.agenda
+            .get_or_insert_default()
+            .add_peer(slot, to, there);
         Ok(())
     }
 
     /// Makes room for so many segments, those in force and those staged together.
     pub fn reserve_agenda(&mut self, segments: usize) {
-        self.agenda.reserve(segments);
+        self.agenda.get_or_insert_default().reserve(segments);
         (self.fast_until, self.tree_until) = (Instant::ZERO, Instant::ZERO);
     }
 
     /// Where this CPU is in its plan. O(1).
     pub fn agenda(&self) -> AgendaView {
-        self.agenda.view()
+        self.agenda
+            .as_ref()
+            .map_or_else(AgendaView::default, |agenda| agenda.view())
     }
 
     pub(super) fn set_agenda(&mut self, step: &AgendaStep) -> Result<(), Refusal> {
-        let agenda = &mut self.agenda;
+        if let AgendaStep::Stage(segment) = step {
+            let t = self.thread(segment.thread)?;
+            let by_plan = t.constraint.fed && matches!(t.constraint.class, Class::Sporadic { .. });
+            let funded = !segment.wcet.is_zero() && segment.cleanup <= segment.wcet;
+            if !by_plan || !funded {
+                return Err(Refusal::InvalidConstraint);
+            }
+        }
+        let agenda = self.agenda.as_mut().ok_or(Refusal::NotPlannable)?;
         let taken = match *step {
             AgendaStep::Hold { cutoff } => {
                 agenda.hold(cutoff);
                 true
             }
-            AgendaStep::Stage(segment) => {
-                let t = self.thread(segment.thread)?;
-                let by_plan =
-                    t.constraint.fed && matches!(t.constraint.class, Class::Sporadic { .. });
-                let funded = !segment.wcet.is_zero() && segment.cleanup <= segment.wcet;
-                if !by_plan || !funded {
-                    return Err(Refusal::InvalidConstraint);
-                }
-                self.agenda.stage(segment)
-            }
+            AgendaStep::Stage(segment) => agenda.stage(segment),
             AgendaStep::Need { slot, frontier } => agenda.need(slot, frontier),
             AgendaStep::Commit { from } => agenda.commit(from),
             AgendaStep::Kill { group, cleans } => {
@@ -63,9 +66,12 @@ impl<P: Policy> Shard<P> {
     /// are passed over, at most [`MAX_RELEASES_PER_ENTRY`] in one entry.
     pub(super) fn serve_agenda<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         for _ in 0..MAX_RELEASES_PER_ENTRY {
+            let Some(agenda) = &mut self.agenda else {
+                return;
+            };
             let precedences = &self.precedences;
             let remote = |slot| precedences.frontier(slot).unwrap_or(0);
-            match self.agenda.next(now, remote) {
+            match agenda.next(now, remote) {
                 None => return,
                 Some(Head::Skipped(number)) => {
                     sink.trace(now, TraceEvent::SegmentSkipped { number });
@@ -99,10 +105,12 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A job is over: it was the segment that had started, if it is of that one's thread.
+    #[inline]
     pub(super) fn end_segment(&mut self, thread: usize) {
-        let running = self.agenda.running();
-        if running.is_some_and(|id| id.index() == thread) {
-            self.agenda.end();
+        if let Some(agenda) = &mut self.agenda
+            && agenda.running().is_some_and(|id| id.index() == thread)
+        {
+            agenda.end();
         }
     }
 }

@@ -435,7 +435,7 @@ impl<P: Policy> Shard<P> {
     pub(super) fn open_fast_path(&mut self, arm: Option<Instant>) {
         let running = self.running.map(|id| &self.threads[id.index()]);
         let plain = running.is_some_and(|t| t.held == 0 && !t.in_section);
-        let is_open = plain && !self.agenda.is_used();
+        let is_open = plain && self.agenda.is_none();
         let until = match is_open {
             true => arm.unwrap_or(Instant::MAX),
             false => Instant::ZERO,

@@ -7,7 +7,6 @@ use punctual_model::{Constraint, CpuId, Instant, Span, ThreadId};
 use punctual_order::{NodeId, Policy, Refusal, Tree};
 
 use super::{Counters, Shard};
-use crate::agenda::Agenda;
 use crate::effective::WaitOrder;
 use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
@@ -59,7 +58,7 @@ impl<P: Policy> Shard<P> {
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
-            agenda: Agenda::default(),
+            agenda: None,
             locks: Locks::new(n),
             tree,
             wait_order: WaitOrder::Priority,

@@ -46,6 +46,18 @@ pub(super) fn add_members(gangs: &[Named], work: &mut Vec<Named>, report: &mut R
             });
             continue;
         }
+        if let Some(node) = record.get("supersteps")
+            && record.list("supersteps").is_empty()
+        {
+            // Without any, its members would have neither a budget nor a mistake.
+            let message = format!("gang {} has no superstep", quote(&gang.name));
+            report.add(&node.range, message, || {
+                "write at least one, `{ at = \"0s\", name = \"compute\", wcet = \"1ms\" }`, or \
+                 `wcet` of the gang in its place"
+                    .into()
+            });
+            continue;
+        }
         let budgets = ["wcet", "supersteps"].map(|key| record.get(key).is_some());
         if record.word("class") == Some("periodic") && budgets[0] == budgets[1] {
             let message = format!("[gang.{}] needs `wcet`, or `supersteps`", gang.name);
@@ -137,9 +149,9 @@ pub(super) fn lower_gangs(
     for section in sections {
         let gang = lower_gang(&section, names, report);
         let task_broken = |id: TaskId| places.tasks.get(id.index()).is_none_or(|t| t.broken);
-        // Members are missing without a mistake where a list of the file is empty.
-        let lost = gang.members().next().is_none() && !report.is_empty();
-        let broken = section.record.broken || lost || gang.members().any(task_broken);
+        let broken = section.record.broken
+            || gang.members().next().is_none()
+            || gang.members().any(task_broken);
         gangs.push(gang);
         places.gangs.push(GangPlaces { section, broken });
     }

@@ -91,6 +91,7 @@ fn mistakes_of_gangs_stand_where_they_are_and_once() {
     for name in [
         "without-members",
         "on-no-cpu",
+        "without-supersteps",
         "on-one-cpu-twice",
         "of-different-constraints",
         "with-a-mistake-in-every-member",

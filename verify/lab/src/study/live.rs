@@ -6,8 +6,10 @@ mod clocks;
 mod prices;
 mod starts;
 
-use punctual_model::PolicyKind;
-use punctual_model::{Ns, Span};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual_model::{Ns, PolicyKind, Span};
+use punctual_thread::thread;
 
 use crate::answers::Row;
 use crate::asked::{Asked, Question, Unit};
@@ -18,6 +20,9 @@ const POLICY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// A member that is silent for so long is named, and the study ends.
 const LIMIT: Span<Ns> = Span::from_ms(5_000);
+
+/// How often a member looks whether the other one has told.
+const LOOK: Span<Ns> = Span::from_ms(5);
 
 /// Measures a unit.
 pub(crate) fn measure(asked: &Asked, (first, second): Unit) -> Result<Vec<Row>, String> {
@@ -35,5 +40,32 @@ fn two_cpus() -> Result<[u32; 2], String> {
     match all.as_slice() {
         [.., first, second] => Ok([*first, *second]),
         _ => Err("this process may use one CPU only".into()),
+    }
+}
+
+/// What a member on another CPU tells when it has come to its end.
+struct Told<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Told<T> {
+    /// Both ends: of the one that tells, and of the one that hears it.
+    fn both() -> (Self, Self) {
+        let told = Arc::new(Mutex::new(None));
+        (Self(Arc::clone(&told)), Self(told))
+    }
+
+    fn tell(&self, what: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    /// Waits for it as a thread of the run, at most [`LIMIT`]: the other CPU may be away.
+    fn hear(&self) -> Result<T, String> {
+        for _ in 0..LIMIT.as_ns() / LOOK.as_ns() {
+            let told = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match told {
+                Some(what) => return Ok(what),
+                None => thread::sleep(LOOK),
+            }
+        }
+        Err("the other member did not come to its end".into())
     }
 }

@@ -7,7 +7,9 @@
 
 extern crate alloc;
 
-#[allow(dead_code, unreachable_pub)] // It is a public part of another crate.
+// These three are the files of `core/gang`, compiled over the words of `atomic` here, which tell
+// their accesses (note 0070). They have more than a study calls.
+#[allow(dead_code, unreachable_pub)] // As said above.
 #[path = "../../../../core/gang/src/admission.rs"]
 mod admission;
 mod answers;
@@ -17,13 +19,13 @@ mod bsp;
 mod charts;
 mod costs;
 mod crew;
-#[allow(dead_code, unreachable_pub)] // It is a public part of another crate.
+#[allow(dead_code, unreachable_pub)] // As said above `admission`.
 #[path = "../../../../core/gang/src/gang.rs"]
 mod gang;
 mod gang_admission;
 mod lines;
 mod live;
-#[allow(dead_code, unreachable_pub)] // It is a public part of another crate.
+#[allow(dead_code, unreachable_pub)] // As said above `admission`.
 #[path = "../../../../core/gang/src/member.rs"]
 mod member;
 mod skew;

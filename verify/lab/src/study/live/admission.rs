@@ -10,7 +10,7 @@ use punctual_gang::{
 use punctual_model::{Machine, Span, Work};
 use punctual_thread::{Constraint, Runtime, Thread, thread};
 
-use super::{LIMIT, POLICY, two_cpus};
+use super::{LIMIT, POLICY, Told, two_cpus};
 use crate::answers::Row;
 use crate::gang_admission::{GANGS, STEPS, row};
 
@@ -76,29 +76,15 @@ fn admissions(form: Form, rounds: usize) -> Result<Vec<Steps>, String> {
         over: Arc::default(),
     };
     let [first, second] = two_cpus()?;
-    let (theirs, there) = (turns.clone(), Arc::new(std::sync::Mutex::new(None)));
-    let kept = Arc::clone(&there);
+    let (theirs, (teller, told)) = (turns.clone(), Told::both());
     let runtime = Runtime::on(first, POLICY)
         .terms(Machine::default())
         .main(Constraint::aperiodic(1))
-        .and(second, POLICY, move || {
-            let steps = member(&theirs);
-            *kept
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(steps);
-        });
-    let ours = runtime.start(move || {
-        let steps = member(&turns);
-        // The other one is behind the same last barrier, and has a moment to put its times down.
-        thread::sleep(Span::from_ms(20));
-        steps
-    });
-    let mut all = ours.map_err(|error| error.to_string())?.result?;
-    let theirs = there
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .take();
-    all.extend(theirs.ok_or("the other member did not come to its end")??);
+        .and(second, POLICY, move || teller.tell(member(&theirs)));
+    let both = runtime.start(move || (member(&turns), told.hear()));
+    let (ours, theirs) = both.map_err(|error| error.to_string())?.result;
+    let mut all = ours?;
+    all.extend(theirs??);
     Ok(all)
 }
 

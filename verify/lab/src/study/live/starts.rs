@@ -1,7 +1,5 @@
 //! When two members on two CPUs start.
 
-use std::sync::Arc;
-
 use punctual::{GivenTerms, LiveOptions, Workloads};
 use punctual_gang::Form;
 use punctual_gang_thread::{Gang, Options, Waiting};
@@ -9,7 +7,7 @@ use punctual_model::{Class, Machine, Span, System, TaskId, Work};
 use punctual_thread::{Constraint, Runtime, thread};
 use punctual_trace::{Behavior, Log};
 
-use super::{LIMIT, POLICY, two_cpus};
+use super::{LIMIT, POLICY, Told, two_cpus};
 use crate::answers::Row;
 use crate::costs::Costs;
 use crate::skew::{CORRECTIONS, FIRST, LOADS, SPARED, skews};
@@ -32,8 +30,7 @@ fn releases() -> Result<Vec<[u64; 2]>, String> {
     let name = format!("study of starts {}", std::process::id());
     let gang = Gang::create(&name, MEMBERS, options).map_err(|error| error.to_string())?;
     let [first, second] = two_cpus()?;
-    let there = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let (theirs, kept) = (gang.clone(), Arc::clone(&there));
+    let (theirs, (teller, told)) = (gang.clone(), Told::both());
     let passes = |gang: &Gang| -> Result<Vec<(usize, u64)>, String> {
         let mut member = gang.join().map_err(|error| error.to_string())?;
         let mut all = Vec::with_capacity(BARRIERS);
@@ -49,25 +46,10 @@ fn releases() -> Result<Vec<[u64; 2]>, String> {
     let runtime = Runtime::on(first, POLICY)
         .terms(Machine::default())
         .main(Constraint::aperiodic(1))
-        .and(second, POLICY, move || {
-            let all = passes(&theirs);
-            *kept
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = all.unwrap_or_default();
-        });
-    let ours = runtime.start(move || {
-        let all = passes(&gang);
-        thread::sleep(Span::from_ms(20));
-        all
-    });
-    let ours = ours.map_err(|error| error.to_string())?.result?;
-    let theirs = there
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .clone();
-    if theirs.len() != ours.len() {
-        return Err("the other member did not come to its end".into());
-    }
+        .and(second, POLICY, move || teller.tell(passes(&theirs)));
+    let both = runtime.start(move || (passes(&gang), told.hear()));
+    let (ours, theirs) = both.map_err(|error| error.to_string())?.result;
+    let (ours, theirs) = (ours?, theirs??);
     let pair = |((order, one), (_, other)): (&(usize, u64), &(usize, u64))| match order {
         0 => [*one, *other],
         _ => [*other, *one],
