@@ -22,7 +22,7 @@ const PER_HASH: u64 = 1_000;
 const SYSTEMS: (u64, u64) = (300, 0x106c_6dd2_f349_33de);
 /// With the examples `gang`, `bsp` and `graph-inline`: without these they hash to
 /// `0xdd14_8bdc_7c4b_3bb0`, as before.
-const EXAMPLES: u64 = 0x7660_812a_9105_5c87;
+const EXAMPLES: u64 = 0xd971_98f0_598b_3353;
 
 /// FNV-1a over words.
 struct Digest(u64);
