@@ -313,7 +313,7 @@ fn is_unclaimed(member: &Member) -> bool {
 fn take(identity: &Identity) -> bool {
     let taken = identity.standing.take();
     if taken {
-        identity.hat().team.waiting.fetch_sub(1, Ordering::Relaxed);
+        identity.hat().team.waiting.sub();
     }
     taken
 }
@@ -376,7 +376,7 @@ pub(crate) fn runnable() -> usize {
             .0
             .iter()
             .map(|word| word.load(Ordering::Relaxed).count_ones());
-        let waiting = team.waiting.load(Ordering::Relaxed);
+        let waiting = team.waiting.count();
         let starters = if waiting > 0 && has_items(team) {
             waiting
         } else {
@@ -400,7 +400,7 @@ fn unclaimed(carrier: &Carrier) -> Option<&'static Identity> {
 
 /// A member that waits, in a team with an unstarted item.
 fn starter(carrier: &Carrier) -> Option<&'static Identity> {
-    let teams = pool::teams().filter(|team| team.waiting.load(Ordering::Relaxed) > 0);
+    let teams = pool::teams().filter(|team| team.waiting.count() > 0);
     let mut teams =
         teams.filter(|team| pool::may_carry(carrier, team.root.get()) && has_items(team));
     teams.find_map(|team| {
@@ -466,7 +466,6 @@ fn came_back(carrier: &Carrier, identity: &'static Identity) -> bool {
         After::Left | After::Ended => return true,
         After::Yielded => {
             set_carried(carrier, None);
-            identity.standing.queue();
             pool::enqueue(identity);
             return false;
         }
@@ -479,7 +478,6 @@ fn came_back(carrier: &Carrier, identity: &'static Identity) -> bool {
     let home: &'static Carrier = &identity.own;
     home.pinned
         .store(core::ptr::from_ref(identity).cast_mut(), Ordering::Release);
-    fence(Ordering::SeqCst);
     pool::wake_this(home);
     false
 }
@@ -527,7 +525,7 @@ fn let_go(carrier: &Carrier, identity: &'static Identity) -> bool {
     let team = identity.hat().team;
     let seat = identity.seat.get();
     set_carried(carrier, None);
-    team.waiting.fetch_add(1, Ordering::Relaxed);
+    team.waiting.add_before_a_fence();
     identity.standing.let_go();
     let came = identity.standing.has_ready() || seat.is_some_and(is_unclaimed);
     if came && take(identity) {
@@ -545,7 +543,7 @@ pub(crate) fn make_ready(thread: &'static Thread) {
         .get()
         .expect("a blocked thread has an identity");
     if identity.standing.make_ready(thread) {
-        identity.hat().team.waiting.fetch_sub(1, Ordering::Relaxed);
+        identity.hat().team.waiting.sub();
         pool::enqueue(identity);
     } else {
         pool::arm();

@@ -2,12 +2,13 @@
 //!
 //! Source: Chase and Lev 2005, with the fences of Lê, Pop, Cohen and Zappa Nardelli 2013. The owner
 //! pushes and pops at the bottom, the newest first. A thief takes the oldest, at the top. The
-//! numbers of the two ends only grow, so a number never means two things.
+//! number of the top only grows, so an exchange of it means one item. The fences order the rest;
+//! exchanges need no total order of their own.
 //!
 //! The owner is the carrier of the member's identity: one at a time, and the standing of the
 //! identity hands the deque on. Every operation is wait-free: O(1), no loop.
 
-use crate::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::atomic::{AtomicU64, Ordering, Slot, fence};
 
 /// One end, on a cache line of its own.
 #[repr(align(64))]
@@ -21,7 +22,7 @@ pub(crate) struct Deque<T, const N: usize> {
     top: End,
     /// One beyond the last that was pushed.
     bottom: End,
-    slots: [AtomicPtr<T>; N],
+    slots: [Slot<T>; N],
 }
 
 /// The outcome of a theft.
@@ -40,11 +41,11 @@ impl<T, const N: usize> Deque<T, N> {
         Deque {
             top: End(AtomicU64::new(0)),
             bottom: End(AtomicU64::new(0)),
-            slots: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
+            slots: core::array::from_fn(|_| Slot::new()),
         }
     }
 
-    fn slot(&self, number: u64) -> &AtomicPtr<T> {
+    fn slot(&self, number: u64) -> &Slot<T> {
         let count = N as u64;
         let index = usize::try_from(number % count).unwrap_or_default();
         &self.slots[index]
@@ -67,7 +68,7 @@ impl<T, const N: usize> Deque<T, N> {
         if bottom.wrapping_sub(top) >= N as u64 {
             return Err(value);
         }
-        self.slot(bottom).store(value, Ordering::Relaxed);
+        self.slot(bottom).put(value);
         // A thief that sees the new bottom sees the slot, and what the address leads to.
         fence(Ordering::Release);
         self.bottom.0.store(bottom + 1, Ordering::Relaxed);
@@ -88,29 +89,29 @@ impl<T, const N: usize> Deque<T, N> {
         fence(Ordering::SeqCst);
         let top = self.top.0.load(Ordering::Relaxed);
         if top < last {
-            return Some(self.slot(last).load(Ordering::Relaxed));
+            return Some(self.slot(last).get());
         }
         let won = top == last && {
-            let next = last + 1;
-            let order = (Ordering::SeqCst, Ordering::Relaxed);
-            let moved = self.top.0.compare_exchange(last, next, order.0, order.1);
+            let (next, order) = (last + 1, Ordering::Relaxed);
+            let moved = self.top.0.compare_exchange(last, next, order, order);
             moved.is_ok()
         };
         self.bottom.0.store(bottom, Ordering::Relaxed);
-        won.then(|| self.slot(last).load(Ordering::Relaxed))
+        won.then(|| self.slot(last).get())
     }
 
     /// Takes the oldest. By anybody.
     #[inline]
     pub(crate) fn steal(&self) -> Stolen<*mut T> {
-        let top = self.top.0.load(Ordering::Acquire);
+        let top = self.top.0.load(Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let bottom = self.bottom.0.load(Ordering::Acquire);
         if top >= bottom {
             return Stolen::Nothing;
         }
-        let value = self.slot(top).load(Ordering::Relaxed);
-        let order = (Ordering::SeqCst, Ordering::Relaxed);
+        let value = self.slot(top).get();
+        // The owner that sees the new top may use the slot again.
+        let order = (Ordering::Release, Ordering::Relaxed);
         match self.top.0.compare_exchange(top, top + 1, order.0, order.1) {
             Ok(_) => Stolen::One(value),
             Err(_) => Stolen::Lost,

@@ -231,8 +231,7 @@ pub(crate) fn offer(member: &'static Member, item: &'static Item) {
 #[inline]
 pub(crate) fn announce(member: &Member) {
     let team = member.team;
-    core::sync::atomic::fence(Ordering::SeqCst);
-    if team.waiting.load(Ordering::Relaxed) != 0 {
+    if team.waiting.has_some() {
         crate::pool::wake(team.root.get(), 1);
     }
 }

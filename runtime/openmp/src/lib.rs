@@ -8,15 +8,18 @@
 //! It knows the C library and [`punctual_switch`], and nothing of the core's shards: the process
 //! belongs to the program, and so do its threads.
 //!
-//! From below: `sys`, `settings`, `lock`, `stack`; the words that are modelled (`deque`, `pending`,
-//! `standing`); `parts`; `pool`; `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`,
-//! `region`; `monitor` beside them; the functions of the ABI on top (`abi`).
+//! From below: `sys`, `settings`, `lock`, `stack`; then the words that are modelled (`asleep`,
+//! `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`; `carry`; `meet`, `depend`,
+//! `items`; `wait`; `shares`, `locks`, `region`; `monitor` beside them. The functions of the ABI
+//! are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.
 #![allow(non_snake_case, unreachable_pub, clippy::too_many_arguments)]
 
 mod abi;
+mod asleep;
 mod atomic;
+mod barrier;
 mod carry;
 mod depend;
 mod deque;

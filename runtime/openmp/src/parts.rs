@@ -17,6 +17,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord};
 
+use crate::asleep::{Asleep, Bell};
+use crate::barrier::{Barrier, Place};
 use crate::deque::Deque;
 use crate::lock::Lock;
 use crate::pending::Pending;
@@ -143,7 +145,7 @@ pub(crate) struct Member {
     pub(crate) deque: Deque<Item, THROTTLE>,
     pub(crate) implicit: Item,
     /// The thread that waits at the barrier, and has left its carrier.
-    pub(crate) parked: AtomicPtr<Thread>,
+    pub(crate) parked: Place<Thread>,
     /// By the carrier.
     pub(crate) controls: Cell<Controls>,
     pub(crate) below: Cell<Option<&'static Team>>,
@@ -212,12 +214,9 @@ pub(crate) struct Team {
     pub(crate) members: AtomicPtr<Vec<&'static Member>>,
     /// Members whose implicit item nobody has begun: a bit each.
     pub(crate) unclaimed: Line16,
-    /// The barrier.
-    pub(crate) arrived: AtomicUsize,
-    pub(crate) generation: AtomicU64,
-    pub(crate) parked: AtomicUsize,
+    pub(crate) barrier: Barrier,
     /// Members that wait and that nobody carries.
-    pub(crate) waiting: AtomicUsize,
+    pub(crate) waiting: Asleep,
     /// Items that have a priority, or did not fit into a deque.
     pub(crate) spilt: AtomicUsize,
     pub(crate) spill: Lock<Vec<&'static Item>>,
@@ -266,7 +265,7 @@ pub(crate) struct Carrier {
     /// An identity that only this carrier may take.
     pub(crate) pinned: AtomicPtr<Identity>,
     /// It sleeps here.
-    pub(crate) bell: AtomicU32,
+    pub(crate) bell: Bell,
     /// By the lock of the pool: on the list of sleeping ones or of reserves.
     pub(crate) listed: Cell<bool>,
     pub(crate) next: Cell<Option<&'static Carrier>>,
@@ -355,7 +354,7 @@ impl Carrier {
             beat: AtomicU64::new(0),
             place: AtomicU32::new(0),
             pinned: AtomicPtr::new(core::ptr::null_mut()),
-            bell: AtomicU32::new(0),
+            bell: Bell::new(),
             listed: Cell::new(false),
             next: Cell::new(None),
             last_beat: Cell::new(0),
@@ -404,7 +403,7 @@ impl Member {
             identity,
             deque: Deque::new(),
             implicit: Item::new(),
-            parked: AtomicPtr::new(core::ptr::null_mut()),
+            parked: Place::new(),
             controls: Cell::new(settings().first),
             below: Cell::new(None),
             singles: Cell::new(0),
@@ -451,10 +450,8 @@ impl Team {
             opens_with_share: Cell::new(false),
             members: AtomicPtr::new(Box::into_raw(Box::default())),
             unclaimed: Line16(core::array::from_fn(|_| AtomicU64::new(0))),
-            arrived: AtomicUsize::new(0),
-            generation: AtomicU64::new(0),
-            parked: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
+            barrier: Barrier::new(),
+            waiting: Asleep(AtomicUsize::new(0)),
             spilt: AtomicUsize::new(0),
             spill: Lock::new(Vec::new()),
             shares: core::array::from_fn(Share::new),

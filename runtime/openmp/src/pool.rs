@@ -7,8 +7,9 @@
 //! Nothing here touches anything behind the thread pointer: carriers call it with that of others.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use crate::asleep::Asleep;
 use crate::lock::Lock;
 use crate::parts::{Carrier, Identity, Item, Team};
 use crate::settings::settings;
@@ -45,7 +46,7 @@ pub(crate) static LISTS: Lock<Lists> = Lock::new(Lists {
 /// Identities in the queue.
 static QUEUED: AtomicUsize = AtomicUsize::new(0);
 /// Carriers that sleep and may be woken.
-static IDLE: AtomicUsize = AtomicUsize::new(0);
+static IDLE: Asleep = Asleep(AtomicUsize::new(0));
 /// Kernel threads that only lend their identity.
 static RESERVE: AtomicUsize = AtomicUsize::new(0);
 /// Carriers at work, or looking for it.
@@ -62,7 +63,7 @@ pub(crate) fn queued() -> usize {
 
 #[inline]
 pub(crate) fn idle() -> usize {
-    IDLE.load(Ordering::Relaxed)
+    IDLE.count()
 }
 
 /// Has the monitor look from time to time.
@@ -117,8 +118,10 @@ pub(crate) fn enqueue(identity: &'static Identity) {
     }
     QUEUED.fetch_add(1, Ordering::Relaxed);
     drop(lists);
-    fence(Ordering::SeqCst);
-    wake(root, 1);
+    match IDLE.has_some() {
+        true => wake(root, 1),
+        false => arm(),
+    }
 }
 
 /// Takes the first that the carrier may carry.
@@ -140,7 +143,6 @@ pub(crate) fn dequeue(carrier: &Carrier) -> Option<&'static Identity> {
                 lists.last = before;
             }
             QUEUED.fetch_sub(1, Ordering::Relaxed);
-            identity.standing.take_queued();
             return Some(identity);
         }
         before = Some(identity);
@@ -149,12 +151,12 @@ pub(crate) fn dequeue(carrier: &Carrier) -> Option<&'static Identity> {
 }
 
 fn ring(carrier: &Carrier) {
-    carrier.bell.store(1, Ordering::Release);
-    sys::futex_wake(&carrier.bell, 1);
+    carrier.bell.ring();
+    sys::futex_wake(carrier.bell.word(), 1);
 }
 
 /// Wakes up to so many sleeping carriers that may work for this root; has the monitor look, where
-/// there are not so many.
+/// there are not so many. A fence of the caller's follows what it offers ([`Asleep::has_some`]).
 pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
     let mut left = count;
     while left > 0 && idle() > 0 {
@@ -172,7 +174,7 @@ pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
 fn take_idle(root: Option<&'static Team>) -> Option<&'static Carrier> {
     let mut lists = LISTS.lock();
     let found = unlink(&mut lists.idle, |carrier| may_carry(carrier, root))?;
-    IDLE.fetch_sub(1, Ordering::Relaxed);
+    IDLE.sub();
     Some(found)
 }
 
@@ -200,7 +202,7 @@ fn unlink(
 }
 
 fn link(first: &mut Option<&'static Carrier>, carrier: &'static Carrier) {
-    carrier.bell.store(0, Ordering::Relaxed);
+    carrier.bell.silence();
     carrier.next.set(first.replace(carrier));
     carrier.listed.set(true);
 }
@@ -209,9 +211,7 @@ fn link(first: &mut Option<&'static Carrier>, carrier: &'static Carrier) {
 pub(crate) fn list_idle(carrier: &'static Carrier) {
     let mut lists = LISTS.lock();
     link(&mut lists.idle, carrier);
-    IDLE.fetch_add(1, Ordering::Relaxed);
-    drop(lists);
-    fence(Ordering::SeqCst);
+    IDLE.add();
 }
 
 /// Takes that back; `false`: somebody has woken it meanwhile.
@@ -219,15 +219,15 @@ pub(crate) fn unlist_idle(carrier: &'static Carrier) -> bool {
     let mut lists = LISTS.lock();
     let found = unlink(&mut lists.idle, |other| core::ptr::eq(other, carrier));
     if found.is_some() {
-        IDLE.fetch_sub(1, Ordering::Relaxed);
+        IDLE.sub();
     }
     found.is_some()
 }
 
 /// Sleeps until the bell rings.
 pub(crate) fn sleep(carrier: &Carrier) {
-    while carrier.bell.load(Ordering::Acquire) == 0 {
-        sys::futex_wait(&carrier.bell, 0);
+    while !carrier.bell.has_rung() {
+        sys::futex_wait(carrier.bell.word(), 0);
     }
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn forget_others() {
     let mut lists = LISTS.lock();
     (lists.first, lists.last, lists.idle, lists.reserve) = (None, None, None, None);
     lists.carriers.clear();
-    for word in [&QUEUED, &IDLE, &RESERVE, &ACTIVE] {
+    for word in [&QUEUED, &IDLE.0, &RESERVE, &ACTIVE] {
         word.store(0, Ordering::Relaxed);
     }
     TEAMS.store(core::ptr::null_mut(), Ordering::Relaxed);

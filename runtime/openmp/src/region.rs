@@ -272,7 +272,7 @@ extern "C" fn serve(argument: *mut c_void) -> *mut c_void {
     // SAFETY: the record of this thread, which runs; nobody dispatches to it yet.
     unsafe { (*carrier.hub.get()).set_thread_pointer(pointer) };
     pool::LISTS.lock().carriers.push(carrier);
-    identity.hat().team.waiting.fetch_add(1, Ordering::Relaxed);
+    identity.hat().team.waiting.add_before_a_fence();
     identity.standing.let_go();
     pool::list_reserve(carrier);
     let started = &carrier.kernel_thread;

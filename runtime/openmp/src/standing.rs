@@ -2,9 +2,8 @@
 //!
 //! | standing | means | left by |
 //! |---|---|---|
-//! | `CARRIED` | one carrier has it, with all that belongs to it | that carrier |
+//! | `HELD` | a carrier has it and all that belongs to it, or the queue has it | that carrier |
 //! | `WAITING` | nobody has it, and nothing of it is ready | the first that exchanges the word |
-//! | `QUEUED` | it is in the queue: something of it is ready | the carrier that takes it out |
 //!
 //! Somebody who makes a thread ready puts it on the list first and looks at the standing after
 //! that. A carrier that lets go says so first and looks at the list after that. Two fences in
@@ -12,9 +11,8 @@
 
 use crate::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
 
-const CARRIED: u32 = 0;
+const HELD: u32 = 0;
 const WAITING: u32 = 1;
-const QUEUED: u32 = 2;
 
 /// A thread that can stand on the list.
 pub(crate) trait Linked: Sized {
@@ -34,7 +32,7 @@ impl<T: Linked + 'static> Standing<T> {
     /// Carried by its maker.
     pub(crate) fn new() -> Standing<T> {
         Standing {
-            word: AtomicU32::new(CARRIED),
+            word: AtomicU32::new(HELD),
             ready: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
@@ -56,7 +54,7 @@ impl<T: Linked + 'static> Standing<T> {
             }
         }
         fence(Ordering::SeqCst);
-        self.word.load(Ordering::Relaxed) == WAITING && self.exchange(QUEUED)
+        self.take()
     }
 
     /// Whether something is on the list.
@@ -81,29 +79,18 @@ impl<T: Linked + 'static> Standing<T> {
         fence(Ordering::SeqCst);
     }
 
-    /// Puts it into the queue without letting go in between. By the carrier.
-    pub(crate) fn queue(&self) {
-        self.word.store(QUEUED, Ordering::Release);
-    }
-
-    /// Takes an identity that waits.
+    /// Takes an identity that waits: for the caller, or for the queue.
     pub(crate) fn take(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == WAITING && self.exchange(CARRIED)
-    }
-
-    /// Takes one that has just come out of the queue.
-    pub(crate) fn take_queued(&self) {
-        self.word.store(CARRIED, Ordering::Relaxed);
+        let order = (Ordering::Acquire, Ordering::Relaxed);
+        self.waits()
+            && self
+                .word
+                .compare_exchange(WAITING, HELD, order.0, order.1)
+                .is_ok()
     }
 
     /// Whether nobody has it.
     pub(crate) fn waits(&self) -> bool {
         self.word.load(Ordering::Relaxed) == WAITING
-    }
-
-    fn exchange(&self, to: u32) -> bool {
-        let order = (Ordering::Acquire, Ordering::Relaxed);
-        let exchanged = self.word.compare_exchange(WAITING, to, order.0, order.1);
-        exchanged.is_ok()
     }
 }

@@ -76,31 +76,41 @@ impl AtomicBool {
     }
 }
 
-impl AtomicU32 {
-    #[track_caller]
-    pub(crate) fn fetch_add(&self, value: u32, with: Ordering) -> u32 {
-        self.0.fetch_add(value, order(with))
-    }
+/// Arithmetic that a word of loom does in one step.
+macro_rules! arithmetic {
+    ($name:ident, $of:ty: $($operation:ident),*) => {
+        impl $name {
+            $(#[track_caller]
+            pub(crate) fn $operation(&self, value: $of, with: Ordering) -> $of {
+                self.0.$operation(value, order(with))
+            })*
+        }
+    };
 }
+arithmetic!(AtomicU32, u32: fetch_add);
+arithmetic!(AtomicU64, u64: fetch_add, fetch_sub, fetch_or, fetch_and);
+arithmetic!(AtomicUsize, usize: fetch_add, fetch_sub);
 
-impl AtomicU64 {
-    #[track_caller]
-    pub(crate) fn fetch_add(&self, value: u64, with: Ordering) -> u64 {
-        self.0.fetch_add(value, order(with))
-    }
-
-    #[track_caller]
-    pub(crate) fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        let (success, failure) = (order(success), order_on_failure(failure));
-        self.0.compare_exchange(current, new, success, failure)
-    }
+/// A word that is exchanged if it has the expected value.
+macro_rules! exchanged_word {
+    ($name:ident, $of:ty) => {
+        impl $name {
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                current: $of,
+                new: $of,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$of, $of> {
+                let (success, failure) = (order(success), order_on_failure(failure));
+                self.0.compare_exchange(current, new, success, failure)
+            }
+        }
+    };
 }
+exchanged_word!(AtomicU32, u32);
+exchanged_word!(AtomicU64, u64);
 
 /// A word with an address.
 #[derive(Debug)]
@@ -122,6 +132,11 @@ impl<T> AtomicPtr<T> {
         if !is_left_out() {
             self.0.store(value, with);
         }
+    }
+
+    #[track_caller]
+    pub(crate) fn swap(&self, value: *mut T, with: Ordering) -> *mut T {
+        self.0.swap(value, order(with))
     }
 
     #[track_caller]
@@ -203,6 +218,57 @@ impl Word {
 
     pub(crate) fn into_inner(self) -> u64 {
         self.get()
+    }
+}
+
+std::thread_local! {
+    /// Whether a slot belongs to one at a time: see [`belonging_slots`].
+    static BELONG: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+}
+
+/// Runs a model in which nobody looks at a slot that he does not get. There, one who fills it
+/// while another is still looking is found; loom lets no load see a store that comes later.
+pub(crate) fn belonging_slots(run: impl FnOnce() -> u64) -> u64 {
+    BELONG.set(true);
+    let orders = run();
+    BELONG.set(false);
+    orders
+}
+
+/// A slot of a deque: the counterpart of `Slot` of `runtime/openmp`.
+#[derive(Debug)]
+pub(crate) struct Slot<T> {
+    address: AtomicPtr<T>,
+    visit: UnsafeCell<()>,
+}
+
+// SAFETY: loom executes one thread at a time; the address is an atomic word.
+unsafe impl<T> Sync for Slot<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Slot<T> {}
+
+impl<T> Slot<T> {
+    pub(crate) fn new() -> Slot<T> {
+        Slot {
+            address: AtomicPtr::new(core::ptr::null_mut()),
+            visit: UnsafeCell::new(()),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn put(&self, value: *mut T) {
+        if BELONG.get() {
+            self.visit.with_mut(|_| ());
+        }
+        self.address.store(value, Ordering::Relaxed);
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self) -> *mut T {
+        if BELONG.get() {
+            self.visit.with(|_| ());
+        }
+        self.address.load(Ordering::Relaxed)
     }
 }
 

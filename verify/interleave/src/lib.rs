@@ -8,6 +8,8 @@
 //! | `platform/linux/src/shared`, `record/trace/src/ring.rs` | `atomic` | order, by loom |
 //! | `runtime/dataflow/fifo/src/ring.rs` | `atomic` | order, by loom |
 //! | `core/gang`: `gang`, `member` | `atomic` | order, by loom |
+//! | `runtime/openmp`: `asleep`, `barrier`, `deque` | `atomic` | order, by loom |
+//! | `runtime/openmp`: `pending`, `standing` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -29,9 +31,18 @@ pub mod listing;
 pub mod meeting;
 pub mod recording;
 pub mod signals;
+pub mod sleeping;
+pub mod starting;
 pub mod weaken;
 mod words;
 
+#[path = "../../../runtime/openmp/src/asleep.rs"]
+#[expect(dead_code, reason = "the kernel looks at the word of a bell")]
+mod asleep;
+#[path = "../../../runtime/openmp/src/barrier.rs"]
+mod barrier;
+#[path = "../../../runtime/openmp/src/deque.rs"]
+mod deque;
 #[path = "../../../runtime/dataflow/fifo/src/ring.rs"]
 pub mod fifo;
 #[path = "../../../core/gang/src/gang.rs"]
@@ -50,6 +61,8 @@ mod mailbox;
 pub mod member;
 #[path = "../../../platform/linux/src/shared/pending.rs"]
 mod pending;
+#[path = "../../../runtime/openmp/src/pending.rs"]
+mod pending_items;
 #[path = "../../../runtime/dataflow/fifo/src/pieces.rs"]
 mod pieces;
 #[path = "../../../platform/switch/src/ring.rs"]
@@ -58,6 +71,8 @@ pub mod preemptions;
 mod record_ring;
 #[path = "../../../platform/linux/src/shared/ring.rs"]
 mod ring;
+#[path = "../../../runtime/openmp/src/standing.rs"]
+mod standing;
 #[path = "../../../platform/linux/src/shared/ticket_lock.rs"]
 mod ticket_lock;
 
@@ -68,5 +83,6 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = cross_cpu::MODELS.iter().chain(&listing::MODELS);
     let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
     let words = words.chain(&recording::MODELS).chain(&handing_on::MODELS);
+    let words = words.chain(&starting::MODELS).chain(&sleeping::MODELS);
     words.chain(&meeting::MODELS).chain(&signals::MODELS)
 }
