@@ -150,8 +150,8 @@ pub(crate) fn dequeue(carrier: &Carrier) -> Option<&'static Identity> {
     None
 }
 
-fn ring(carrier: &Carrier) {
-    carrier.bell.ring();
+/// Wakes a carrier that was taken out of its list, with its bell rung.
+fn wake_up(carrier: &Carrier) {
     sys::futex_wake(carrier.bell.word(), 1);
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
         let Some(carrier) = take_idle(root) else {
             break;
         };
-        ring(carrier);
+        wake_up(carrier);
         left -= 1;
     }
     if left > 0 {
@@ -178,7 +178,9 @@ fn take_idle(root: Option<&'static Team>) -> Option<&'static Carrier> {
     Some(found)
 }
 
-/// Takes the first that fits out of a chain.
+/// Takes the first that fits out of a chain, and rings its bell. The bell says so under the lock of
+/// the chain: rung later, it could meet the next sleep of a carrier that has found work by itself
+/// meanwhile. That one would leave its sleep while it is in a chain, and stand in two.
 fn unlink(
     first: &mut Option<&'static Carrier>,
     fits: impl Fn(&Carrier) -> bool,
@@ -193,6 +195,7 @@ fn unlink(
                 None => *first = next,
             }
             carrier.listed.set(false);
+            carrier.bell.ring();
             return Some(carrier);
         }
         before = at;
@@ -234,7 +237,7 @@ pub(crate) fn sleep(carrier: &Carrier) {
 /// Wakes a carrier for something that it alone may take.
 pub(crate) fn wake_this(carrier: &'static Carrier) {
     if unlist_idle(carrier) {
-        ring(carrier);
+        wake_up(carrier);
     }
 }
 
@@ -280,7 +283,7 @@ pub(crate) fn activate_one() -> bool {
     ACTIVE.fetch_add(1, Ordering::Relaxed);
     carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     drop(lists);
-    ring(carrier);
+    wake_up(carrier);
     true
 }
 
@@ -368,4 +371,23 @@ pub(crate) fn forget_others() {
     }
     TEAMS.store(core::ptr::null_mut(), Ordering::Relaxed);
     ARMED.store(0, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_who_wakes_late_does_not_end_the_next_sleep() {
+        let carrier: &'static Carrier = Box::leak(Box::new(Carrier::new(true)));
+        let mut idle = None;
+        link(&mut idle, carrier);
+        let taken_out = unlink(&mut idle, |_| true).expect("it is there");
+        // It has found work by itself, and is about to sleep again.
+        link(&mut idle, carrier);
+        wake_up(taken_out);
+        assert!(!carrier.bell.has_rung(), "it sleeps on");
+        assert!(unlink(&mut idle, |_| true).is_some() && idle.is_none());
+        assert!(carrier.bell.has_rung());
+    }
 }

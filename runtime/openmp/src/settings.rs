@@ -8,6 +8,9 @@ use crate::sys;
 /// Threads of a team at most: the bits of a team's word of unclaimed members.
 pub(crate) const MEMBERS: usize = 1_024;
 
+/// Bytes of a stack at most: more than any machine has, and sums with it do not overflow.
+const MOST_STACK: usize = 1 << 46;
+
 /// Kinds of schedules, as `omp_sched_t` numbers them.
 pub(crate) const STATIC: u32 = 1;
 pub(crate) const DYNAMIC: u32 = 2;
@@ -84,7 +87,9 @@ fn read() -> Settings {
         thread_limit: number(c"OMP_THREAD_LIMIT").unwrap_or(usize::MAX).max(1),
         most_priority: number(c"OMP_MAX_TASK_PRIORITY")
             .map_or(0, |most| i32::try_from(most).unwrap_or(i32::MAX)),
-        stack: stack.unwrap_or_else(sys::default_stack).max(64 << 10),
+        stack: stack
+            .unwrap_or_else(sys::default_stack)
+            .clamp(64 << 10, MOST_STACK),
         spins: !text(c"OMP_WAIT_POLICY").is_some_and(|policy| is(policy, "passive")),
         strict: text(c"PUNCTUAL_OMP_TSC").is_some_and(|mode| is(mode, "strict")),
         counts: text(c"PUNCTUAL_OMP_COUNTS").is_some_and(is_true),

@@ -136,9 +136,7 @@ fn begin(
 /// Lets what is ready of this identity go on first, or else begins one item on a fresh stack.
 pub(crate) fn yield_once(identity: &'static Identity) {
     beat(identity);
-    let has_yielded = core::cell::Cell::new(false);
     let register = |thread: &'static Thread| {
-        has_yielded.set(true);
         make_ready(thread);
         true
     };
