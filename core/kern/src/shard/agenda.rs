@@ -76,6 +76,10 @@ impl<P: Policy> Shard<P> {
                 Some(Head::Skipped(number)) => {
                     sink.trace(now, TraceEvent::SegmentSkipped { number });
                 }
+                // Its thread has ended meanwhile: the place may be another one's by now.
+                Some(Head::Starts(segment, _)) if self.thread(segment.thread).is_err() => {
+                    self.skip_first(segment.number, now, sink);
+                }
                 Some(Head::Starts(segment, cleans)) => {
                     let thread = segment.thread.index();
                     let started = TraceEvent::SegmentStarted {
@@ -102,6 +106,13 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.more = true;
+    }
+
+    fn skip_first<S: Sink>(&mut self, number: u64, now: Instant, sink: &mut S) {
+        if let Some(agenda) = &mut self.agenda {
+            agenda.end();
+        }
+        sink.trace(now, TraceEvent::SegmentSkipped { number });
     }
 
     /// A job is over: it was the segment that had started, if it is of that one's thread.

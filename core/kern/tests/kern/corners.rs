@@ -1,6 +1,6 @@
 //! Where two mechanisms meet: demotion and backlog, change and throttling, policing and ties.
 
-use punctual_kern::{Edge, Event, Source, State, TraceEvent};
+use punctual_kern::{AgendaStep, Edge, Event, PlannedSegment, Source, State, TraceEvent};
 use punctual_model::{Class, Instant, OnOverrun, Protocol, Span, Work};
 
 use crate::driver::{Driver, constraint, id, periodic};
@@ -151,6 +151,36 @@ fn a_new_thread_does_not_inherit_the_precedences_of_a_dead_one() {
     assert_eq!(d.runs(0, Event::Tick), Some(0), "the successor waits");
     assert_eq!(d.runs(1, Event::Kill(id(1))), Some(0));
     assert_eq!(d.runs(2, Event::Create(periodic(1, 100, 9))), Some(1));
+}
+
+#[test]
+fn a_segment_of_a_dead_thread_is_passed_over_and_does_not_start_the_next_one_there() {
+    let mut fed = sporadic(5, 10);
+    fed.fed = true;
+    let mut d = Driver::new(&[fed, fed]);
+    d.shard.reserve_agenda(2);
+    for number in 0..2 {
+        let segment = PlannedSegment {
+            number,
+            thread: id(u32::try_from(number).unwrap()),
+            earliest: Instant::from_ticks(5),
+            start: Instant::from_ticks(5),
+            wcet: Work::from_ticks(2),
+            deadline: Instant::from_ticks(20),
+            group: 0,
+            cleanup: Work::ZERO,
+        };
+        let staged = d.at(0, Event::Agenda(AgendaStep::Stage(segment)));
+        assert_eq!(staged.refused, None);
+    }
+    let committed = d.at(0, Event::Agenda(AgendaStep::Commit { from: 0 }));
+    assert_eq!(committed.refused, None);
+    assert_eq!(d.runs(1, Event::Kill(id(0))), None);
+    assert_eq!(d.runs(2, Event::Create(fed)), None, "in the same place");
+    assert_eq!(d.runs(5, Event::Tick), Some(1));
+    assert_eq!(d.shard.agenda().frontier, 1);
+    assert_eq!(d.runs(6, Event::Complete), None);
+    assert_eq!(d.shard.agenda().frontier, 2);
 }
 
 #[test]
