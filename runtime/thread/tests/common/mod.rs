@@ -58,6 +58,18 @@ pub fn done<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T 
     fly(runtime(FIXED), first).result
 }
 
+/// On a light thread: lets others execute until `is_so`. Nothing is asked of the machine but that it
+/// comes to it in half a minute.
+pub fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..30_000 {
+        if is_so() {
+            return;
+        }
+        punctual_thread::thread::sleep(ms(1));
+    }
+    panic!("it does not come, whatever the machine does beside");
+}
+
 pub fn ms(n: u64) -> Span<Ns> {
     Span::from_ms(n)
 }

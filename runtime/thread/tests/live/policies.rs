@@ -12,14 +12,14 @@ use punctual_thread::thread::{self, JoinError, SpawnError};
 use punctual_thread::tree::{Scheduler, Terms};
 use punctual_thread::{Constraint, NotAdmitted};
 
-use crate::common::{FIXED, alone, fly, free, ms, runtime, us};
+use crate::common::{FIXED, alone, fly, free, ms, runtime, until, us};
 use crate::tree::{declared, grown, periodic, refused, trees};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 /// Asks again while somebody has a job or waits for a lock.
 fn replace(scheduler: &Scheduler, policy: PolicyKind<Ns>) {
-    for _ in 0..2_000 {
+    for _ in 0..20_000 {
         match scheduler.replace(policy) {
             Err(SpawnError::HasJob | SpawnError::Contended) => thread::sleep(Span::from_us(100)),
             answer => return answer.expect("admitted"),
@@ -118,7 +118,7 @@ fn borrowed_budget_and_its_terms_stay_across_a_replacement() {
             replace(&lender, policy);
         }
         // Until the loan is over, and then it is possible.
-        for _ in 0..400 {
+        for _ in 0..4_000 {
             match root.replace(EDF) {
                 Err(
                     SpawnError::NotAdmitted(NotAdmitted::NoSafeInstant(_)) | SpawnError::HasJob,
@@ -236,14 +236,18 @@ fn a_program_brings_a_policy_for_its_child_which_falls_back_when_that_panics() {
                 picks: count,
                 breaks_at,
             });
-        let jobs = fly(runtime, || {
+        let asked = Arc::clone(&picks);
+        let jobs = fly(runtime, move || {
             let root = Scheduler::root().expect("the first thread");
             let guest = root.child("guest").expect("it started with it");
             let (own, beside) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
             let inside = guest.spawn("inside", periodic(60, 200), working(&own));
             let outside = thread::spawn("outside", periodic(20, 200), working(&beside));
             let (inside, outside) = (inside.expect("admitted"), outside.expect("admitted"));
-            thread::sleep(ms(600));
+            until(|| {
+                let enough = |jobs: &AtomicU32, fewest| jobs.load(Ordering::Relaxed) >= fewest;
+                enough(&own, 6) && enough(&beside, 20) && enough(&asked, fewest)
+            });
             for thread in [inside, outside] {
                 thread.cancel();
                 let ended = thread.join();

@@ -178,8 +178,9 @@ fn what_was_lent_to_a_writer_that_gives_up_does_not_stay_on_a_reader_it_kept_out
         let first = reads("first reads", 51, true, on);
         let second = reads("second reads", 52, true, on);
         let write = Arc::clone(&lock);
+        // Longer than a machine of others is away at a time: it keeps the third one out.
         let gives_up = thread::spawn("gives up", free(60), move || {
-            write.write_within(ms(20)).err()
+            write.write_within(ms(2_000)).err()
         });
         let kept_out = reads("third reads", 55, false, on);
         let writer = writes(54, on);

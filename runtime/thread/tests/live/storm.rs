@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::common::{FIXED, fly, free, ms, runtime, us};
+use crate::common::{FIXED, fly, free, ms, runtime, until, us};
 use punctual_generate::Dice;
 use punctual_model::{Ns, PolicyKind, Span};
 use punctual_thread::Constraint;
@@ -162,6 +162,7 @@ fn storm(policy: PolicyKind<Ns>) {
             threads.push(thread::spawn("free", free(2 + n % 3), body).expect("a thread"));
         }
         thread::sleep(ms(1_500));
+        until(|| shared.operations.load(Ordering::Relaxed) > 500);
         shared.over.store(true, Ordering::Relaxed);
         for thread in threads {
             while shared

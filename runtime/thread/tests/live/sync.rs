@@ -181,7 +181,11 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
         let writer = go(60, move || write.write_within(ms(100)).map(|_| ()));
         let read = Arc::clone(&lock);
         let reader = go(55, move || read.read().map(|value| *value));
-        assert!(!reader.is_finished(), "it waits behind the writer");
+        // Unless the machine was away for as long as that one waits.
+        assert!(
+            !reader.is_finished() || writer.is_finished(),
+            "it waits behind the writer"
+        );
         let ends = (
             writer.join().expect("no panic"),
             reader.join().expect("no panic"),
@@ -294,7 +298,7 @@ fn flags_wake_those_that_have_enough() {
         let flags = Arc::new(Flags::new());
         let wait = |priority: u32, want: Want| {
             let flags = Arc::clone(&flags);
-            go(priority, move || flags.wait_within(want, ms(2_000)))
+            go(priority, move || flags.wait_within(want, ms(60_000)))
         };
         let all = wait(60, Want::all(0b11));
         let any = wait(61, Want::any(0b110));

@@ -11,7 +11,7 @@ use punctual_thread::thread::{self, SpawnError};
 use punctual_thread::tree::{Scheduler, Terms, Wait};
 use punctual_thread::{Constraint, NotAdmitted, Runtime};
 
-use crate::common::{FIXED, alone, fly, free, ms, runtime, us};
+use crate::common::{FIXED, alone, fly, free, ms, runtime, until, us};
 
 const POLLING: ServerKind = ServerKind::Polling;
 
@@ -64,6 +64,12 @@ fn counting(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
     }
 }
 
+/// Waits for so many more jobs.
+fn more_jobs(count: &AtomicU32, more: u32) {
+    let enough = count.load(Ordering::Relaxed) + more;
+    until(|| count.load(Ordering::Relaxed) >= enough);
+}
+
 /// The name of the refusal.
 pub(crate) fn refused<T>(result: Result<T, SpawnError>) -> String {
     match result {
@@ -89,12 +95,16 @@ fn a_thread_is_admitted_on_the_supply_of_its_scheduler() {
             .expect("2 ms in 10 ms carry 1 ms in 40 ms");
         // The CPU is empty, but this scheduler has no more to give.
         let refused = net.spawn("greedy", periodic(10, 2_000), || ()).err();
-        thread::sleep(ms(200));
+        let begun = thread::now().expect("in a run");
+        more_jobs(&count, 5);
         receive.cancel();
-        (count.load(Ordering::Relaxed), refused)
+        let passed = thread::now().expect("in a run").since(begun);
+        (count.load(Ordering::Relaxed), passed, refused)
     });
-    let (jobs, refused) = finished.result;
-    assert!((4..=6).contains(&jobs), "{jobs} jobs");
+    let (jobs, passed, refused) = finished.result;
+    // One at once, and one for each of its periods.
+    let most = 2 + passed.as_ns() / 40_000_000;
+    assert!(u64::from(jobs) <= most, "{jobs} jobs in {passed:?}");
     let Some(SpawnError::NotAdmitted(NotAdmitted::Refused(verdict))) = refused else {
         panic!("{refused:?}");
     };
@@ -113,14 +123,14 @@ fn a_scheduler_comes_gets_threads_gives_them_back_and_leaves() {
         let net = root.promote("net", server(3, (4, 10))).expect("room");
         // It may be in the middle of a job; then it is asked again.
         between_jobs(|| root.grant(&worker, &net));
-        thread::sleep(ms(100));
+        more_jobs(&count, 4);
         between_jobs(|| root.revoke(&worker));
         assert_eq!(refused(root.revoke(&worker)), "NotItsOwn");
         between_jobs(|| root.grant(&worker, &net));
-        thread::sleep(ms(60));
+        more_jobs(&count, 3);
         // Back in the care of the root, by the end of its scheduler.
         between_jobs(|| root.demote(&net));
-        thread::sleep(ms(60));
+        more_jobs(&count, 3);
         worker.cancel();
         let gone = [
             net.spawn("late", free(1), || ()).err(),
@@ -135,7 +145,7 @@ fn a_scheduler_comes_gets_threads_gives_them_back_and_leaves() {
         }
         (count.load(Ordering::Relaxed), gone)
     });
-    assert!(jobs >= 10, "{jobs} jobs");
+    assert!(jobs >= 10, "{jobs} jobs: four, three, and three");
     for gone in gone {
         let Some(SpawnError::Refused(Refusal::NoSuchNode(_))) = gone else {
             panic!("{gone:?}");
@@ -145,7 +155,7 @@ fn a_scheduler_comes_gets_threads_gives_them_back_and_leaves() {
 
 /// Asks again while a thread is in the middle of a job.
 fn between_jobs(mut ask: impl FnMut() -> Result<(), SpawnError>) {
-    for _ in 0..1_000 {
+    for _ in 0..20_000 {
         match ask() {
             Err(SpawnError::HasJob) => thread::sleep(punctual_model::Span::from_us(300)),
             asked => return asked.expect("admitted"),
@@ -207,8 +217,11 @@ fn a_scheduler_blocks_and_wakes_in_its_name() {
         let stands_still = |yes: bool| {
             thread::sleep(ms(5));
             let before = steps.load(Ordering::Relaxed);
+            if !yes {
+                return until(|| steps.load(Ordering::Relaxed) != before);
+            }
             thread::sleep(ms(40));
-            assert_eq!(steps.load(Ordering::Relaxed) == before, yes);
+            assert_eq!(steps.load(Ordering::Relaxed), before);
         };
         stands_still(false);
         ready(|| net.block(&loops, Wait::until_woken().exclusive()));
@@ -235,7 +248,7 @@ fn a_scheduler_blocks_and_wakes_in_its_name() {
 
 /// Asks again while a thread has nothing to run.
 fn ready(mut ask: impl FnMut() -> Result<(), SpawnError>) {
-    for _ in 0..10_000 {
+    for _ in 0..100_000 {
         match ask() {
             Err(SpawnError::Refused(Refusal::NotReady(_))) => {
                 thread::sleep(punctual_model::Span::from_us(100));
@@ -349,9 +362,11 @@ fn a_slice_is_delegated_bound_and_taken_back_by_those_who_hold_handles() {
             refused(giver.bind(&worker, &slice)),
             refused(other.take_back(&slice)),
         ];
-        thread::sleep(ms(100));
+        more_jobs(&count, 2);
         between_jobs(|| giver.take_back(&slice));
-        thread::sleep(ms(100));
+        more_jobs(&count, 2);
+        // Until its period is over.
+        thread::sleep(ms(40));
         let gone = refused(other.bind(&worker, &slice));
         let again = refused(giver.delegate(&other.recipient(), server(5, (1, 20))));
         // It has not the budget to end in time, and is abandoned.

@@ -15,7 +15,7 @@ fn put<T>(handed: &Handed<T>, value: T) {
 }
 
 fn get<T: Clone>(handed: &Handed<T>) -> T {
-    loop {
+    for _ in 0..60_000 {
         let found = handed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -25,6 +25,7 @@ fn get<T: Clone>(handed: &Handed<T>) -> T {
             None => thread::sleep(ms(1)),
         }
     }
+    panic!("the other CPU does not come to it");
 }
 
 #[test]
@@ -36,6 +37,8 @@ fn rings_from_another_cpu_are_all_heard() {
     let _alone = alone();
     let (there, here) = (Handed::default(), Handed::default());
     let (ours, theirs) = (Arc::clone(&there), Arc::clone(&here));
+    let all_heard = Handed::default();
+    let says_so = Arc::clone(&all_heard);
     let runtime = runtime(FIXED).and(other, FIXED, move || {
         let notify = Notify::new().expect("in a run");
         put(&theirs, notify.clone());
@@ -45,6 +48,7 @@ fn rings_from_another_cpu_are_all_heard() {
             heard += notify.wait().expect("its own CPU");
             back.notify().expect("in a run");
         }
+        put(&says_so, heard);
     });
     let finished = runtime.start(move || {
         let notify = Notify::new().expect("in a run");
@@ -58,14 +62,13 @@ fn rings_from_another_cpu_are_all_heard() {
                 back += notify.wait_within(ms(1)).unwrap_or(0);
             }
         }
-        // The last ring has been answered: all were heard.
-        while let Ok(more) = notify.wait_within(ms(500)) {
-            back += more;
-        }
-        (elsewhere, back)
+        let heard = get(&all_heard);
+        back += notify.wait_within(ms(1_000)).unwrap_or(0);
+        (elsewhere, heard, back)
     });
-    let (elsewhere, back) = finished.expect("a run").result;
+    let (elsewhere, heard, back) = finished.expect("a run").result;
     assert_eq!(elsewhere, Some(WaitError::OtherCpu));
+    assert_eq!(heard, 500);
     assert!((1..=500).contains(&back), "{back} answers");
 }
 
@@ -132,7 +135,7 @@ fn a_handle_that_is_dropped_on_another_cpu_gives_its_place_back() {
                 }
                 vec![1]
             };
-            let made = (0..2_000).find_map(|_| {
+            let made = (0..20_000).find_map(|_| {
                 let made = thread::spawn("one", free(60), body).ok();
                 if made.is_none() {
                     thread::sleep(ms(1));
