@@ -19,7 +19,8 @@ mod supersteps;
 mod words;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use punctual_gang::{Member as Party, Names, Operation, Outcome, Step, Wait};
 use punctual_linux::job;
@@ -214,9 +215,16 @@ impl Member {
     }
 }
 
-/// Nanoseconds of the run.
+/// Nanoseconds of the run; outside of one those of the program, so that a wait ends there, too.
 fn now() -> u64 {
-    thread::now().map_or(0, |now| now.as_ns())
+    thread::now().map_or_else(outside, |now| now.as_ns())
+}
+
+#[cold]
+fn outside() -> u64 {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    let passed = BEGUN.get_or_init(Instant::now).elapsed();
+    u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Drop for Member {

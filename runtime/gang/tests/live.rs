@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use punctual_gang_thread::{Broken, CreateError, Form, Gang, Member, Options, Waiting, Why};
 use punctual_model::{Machine, Span};
 use punctual_thread::{Runtime, thread};
@@ -49,7 +52,7 @@ fn threads_of_one_cpu_meet_and_one_that_panics_or_is_silent_is_named_to_the_rest
         let ends = on_one_cpu(move || {
             let limit = match form {
                 Form::Linear => Span::from_ms(10_000),
-                Form::Tree => Span::from_ms(500),
+                Form::Tree => Span::from_ms(2_000),
             };
             let options = Options {
                 limit,
@@ -130,15 +133,19 @@ fn a_member_that_is_cancelled_while_it_waits_is_named_as_such_and_the_name_is_fr
             ..options(Form::Linear)
         };
         let gang = Gang::create("cancelled", 3, options).expect("the name is free");
+        let joined = Arc::new(AtomicU32::new(0));
         let spawn = |number: u32| {
-            let gang = gang.clone();
+            let (gang, joins) = (gang.clone(), Arc::clone(&joined));
             thread::spawn(&format!("waits {number}"), background(), move || {
                 let mut member = gang.join().expect("a place");
+                joins.fetch_add(1, Ordering::Relaxed);
                 member.barrier()
             })
         };
         let [first, other] = [0, 1].map(|number| spawn(number).expect("room"));
-        thread::sleep(Span::from_ms(2));
+        while joined.load(Ordering::Relaxed) < 2 {
+            thread::sleep(Span::from_ms(1));
+        }
         assert!(first.cancel() && first.join().is_err());
         let told = other.join().ok();
         let next = Gang::create("cancelled", 1, options).expect("the name is free again");
@@ -148,4 +155,18 @@ fn a_member_that_is_cancelled_while_it_waits_is_named_as_such_and_the_name_is_fr
     });
     let why = Why::Cancelled;
     assert_eq!(end, (Some(Err(Broken { member: 0, why })), true));
+}
+
+#[test]
+fn outside_of_a_run_too_a_member_that_is_silent_is_named_after_the_limit() {
+    for form in [Form::Linear, Form::Tree] {
+        let options = Options {
+            limit: Span::from_ms(20),
+            ..options(form)
+        };
+        let gang = Gang::create("no run", 2, options).expect("the name is free");
+        let mut member = gang.join().expect("a place");
+        let why = Why::Late;
+        assert_eq!(member.barrier(), Err(Broken { member: 1, why }));
+    }
 }

@@ -1,5 +1,6 @@
 //! A run on two CPUs, or on one, with a watchdog.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use punctual_model::{Machine, PolicyKind};
@@ -34,17 +35,27 @@ pub(crate) fn cpus() -> Vec<u32> {
     cpus
 }
 
-/// Waits for its turn. A test program that hangs is ended: nothing waits for ever here.
+/// Waits for its turn. A test that hangs ends the program: nothing waits for ever here.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static WATCHDOG: Once = Once::new();
+    static TURNS: AtomicU64 = AtomicU64::new(0);
     WATCHDOG.call_once(|| {
         std::thread::spawn(|| {
-            std::thread::sleep(std::time::Duration::from_secs(120));
-            eprintln!("an operation of a gang did not end");
-            std::process::abort();
+            let mut last = 0;
+            loop {
+                std::thread::sleep(std::time::Duration::from_secs(120));
+                let turns = TURNS.load(Ordering::Relaxed);
+                if turns == last {
+                    eprintln!("an operation of a gang did not end");
+                    std::process::abort();
+                }
+                last = turns;
+            }
         });
     });
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    TURNS.fetch_add(1, Ordering::Relaxed);
+    turn
 }
 
 pub(crate) fn background() -> Constraint {
