@@ -287,7 +287,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-hang-{}", std::process::id()));
         let mut command = Command::new("sh");
         command.args(["-c", "echo the last words; exec sleep 60"]);
-        let bound = Duration::from_millis(500);
+        let bound = Duration::from_millis(3_000);
         let outcome = run_within(
             bound,
             folder.clone(),
@@ -300,7 +300,7 @@ mod tests {
         let Outcome::Failed(output) = outcome else {
             panic!("a command that hangs is a failure")
         };
-        for told in ["the last words", "sample:", "bound of 500ms", &log] {
+        for told in ["the last words", "sample:", "bound of 3s", &log] {
             assert!(output.contains(told), "{told}: {output}");
         }
     }

@@ -231,7 +231,7 @@ fn files_are_written_read_and_made_durable_by_light_threads() {
 #[test]
 fn a_call_that_nobody_answers_does_not_keep_a_run_from_ending() {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
-    let (_, _, cpu) = beside_others(50, move || {
+    let (_, _, cpu) = beside_others(1_500, move || {
         let mut ours = ours;
         let _ = ours.read(&mut [0]);
         unreachable!("nobody writes");
@@ -242,7 +242,7 @@ fn a_call_that_nobody_answers_does_not_keep_a_run_from_ending() {
 
 #[test]
 fn a_call_that_stops_its_cpu_is_noticed_and_named() {
-    let (_, _, cpu) = beside_others(100, || {
+    let (_, _, cpu) = beside_others(1_500, || {
         let fifteen_ms = libc::timespec {
             tv_sec: 0,
             tv_nsec: 15_000_000,
