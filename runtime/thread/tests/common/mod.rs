@@ -58,8 +58,8 @@ pub fn done<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T 
     fly(runtime(FIXED), first).result
 }
 
-/// On a light thread: lets others execute until `is_so`. Nothing is asked of the machine but that it
-/// comes to it in half a minute.
+/// On a light thread: lets others execute until `is_so`. Of the machine it asks nothing but that it
+/// comes to that in half a minute.
 pub fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..30_000 {
         if is_so() {
