@@ -17,7 +17,7 @@ pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<PlanCertificat
 }
 
 /// Whether something beside the groups needs a proof.
-fn has_deadlines(system: &System) -> bool {
+pub(crate) fn has_deadlines(system: &System) -> bool {
     system.tasks.iter().any(|task| task.class.is_real_time())
 }
 

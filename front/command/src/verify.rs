@@ -13,8 +13,8 @@ use punctual_terminal::output::{self, JSON_FORMAT};
 
 /// Derives every number of a certificate again, and compares it with a system file
 ///
-/// This command shares no code with `check`. With exit code 1 it names the first number that does
-/// not follow.
+/// No number is derived by the code of `check`; the segments of groups alone are compared with those
+/// that `check` plans FILE with. With exit code 1 it names the first number that does not follow.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 valid; 1 something in it is wrong; 2 it cannot be read.\n\n\
@@ -35,14 +35,21 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(args: &Args) -> Ended {
     let text = input::text(&args.certificate)?;
-    if let Ok(certificate) = punctual_certificate::read_graphs(&text) {
+    let unreadable =
+        |wrong: Wrong| Failure::input(format!("{}: {wrong}", args.certificate.display()));
+    // Its first list says which kind it is; what else is wrong with it, its own reader says.
+    let kinds: Option<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(&text).ok();
+    let has = |list: &str| kinds.as_ref().is_some_and(|kinds| kinds.contains_key(list));
+    if has("graphs") {
+        let certificate = punctual_certificate::read_graphs(&text).map_err(unreadable)?;
         return graphs(args, &certificate);
     }
-    if let Ok(certificate) = punctual_certificate::read_plan(&text) {
+    if has("segments") {
+        let certificate = punctual_certificate::read_plan(&text).map_err(unreadable)?;
         return plan(args, &certificate);
     }
-    let certificate = punctual_certificate::read(&text)
-        .map_err(|wrong| Failure::input(format!("{}: {wrong}", args.certificate.display())))?;
+    let certificate = punctual_certificate::read(&text).map_err(unreadable)?;
     let wrong = match &args.file {
         Some(file) => {
             let system = certify::plain(&input::load(file)?.system);
@@ -139,11 +146,19 @@ fn other_system(
     system: &punctual_model::System,
     certificate: &PlanCertificate,
 ) -> Result<Option<String>, Failure> {
-    if let Some(rest) = &certificate.rest {
-        let found = punctual_certificate::first_difference(rest, &certify::plain(system));
-        if let Some(wrong) = found {
-            return Ok(Some(wrong.to_string()));
+    match &certificate.rest {
+        Some(rest) => {
+            let found = punctual_certificate::first_difference(rest, &certify::plain(system));
+            if let Some(wrong) = found {
+                return Ok(Some(wrong.to_string()));
+            }
         }
+        None if certify_plan::has_deadlines(system) => {
+            return Ok(Some(
+                "it says nothing of the tasks beside the groups".into(),
+            ));
+        }
+        None => {}
     }
     let verdict = punctual_analysis::admit(system).map_err(input::no_verdict)?;
     let own = match certify_plan::certificate(system, &verdict, None) {
@@ -151,9 +166,10 @@ fn other_system(
         Err(why) => return Ok(Some(why)),
     };
     let named = |parts: &PlanCertificate| (parts.cpus.clone(), parts.resources.clone());
-    if named(&own) != named(certificate) || own.period != certificate.period {
+    let repeats = |parts: &PlanCertificate| (parts.repeats_from, parts.period);
+    if named(&own) != named(certificate) || repeats(&own) != repeats(certificate) {
         return Ok(Some(
-            "its nodes, resources or periods are not those of the file".into(),
+            "its nodes, its resources, or when it repeats are not those of the file".into(),
         ));
     }
     let (ours, theirs) = (by_name(&own), by_name(certificate));

@@ -257,9 +257,7 @@ impl Check<'_> {
     /// The response of every phase, from the slots of its tile and the turns on it.
     fn responses(&self) -> Result<(), Wrong> {
         for (index, actor) in self.graph.actors.iter().enumerate() {
-            let phases = actor.wcet.iter();
-            let responses = phases.map(|&wcet| response::of(self.graph, index, u128::from(wcet)));
-            let responses: Option<Vec<u64>> = responses.collect();
+            let responses = response::of(self.graph, index);
             let claimed = &self.schedule.responses[index];
             if responses.as_ref() != Some(claimed) {
                 let place = format!("the responses of {}", actor.name);

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Certificate, Why, Wrong};
+use crate::{Certificate, Claims, Why, Wrong};
 
 /// The version of the format.
 pub const PLAN_FORMAT: u32 = 1;
@@ -118,10 +118,13 @@ pub fn verify_plan(plan: &PlanCertificate) -> Result<(), Wrong> {
             together(plan, one, other)?;
         }
     }
-    match &plan.rest {
-        Some(rest) => crate::verify(rest),
-        None => Ok(()),
+    let Some(rest) = &plan.rest else {
+        return Ok(());
+    };
+    if !matches!(rest.claims, Claims::Admitted { .. }) {
+        return Err(not("what is no segment is refused".into()));
     }
+    crate::verify(rest)
 }
 
 /// A segment lies on one side of the beginning of what repeats, and ends within one period of it.

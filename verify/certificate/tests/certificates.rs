@@ -5,8 +5,8 @@ use punctual_certificate::system::{
     Cpu, Machine, Policy, Required, Resource, Scheduler, Slot, Supply, System, Task, Use,
 };
 use punctual_certificate::{
-    Certificate, Claims, EntityClaim, LedClaim, Wrong, certify_admitted, certify_late,
-    certify_overdue, digest, read, verify,
+    Certificate, Claims, EntityClaim, LedClaim, PLAN_FORMAT, PlanCertificate, Wrong,
+    certify_admitted, certify_late, certify_overdue, digest, read, verify, verify_plan,
 };
 use serde_json::Value;
 
@@ -482,4 +482,25 @@ fn a_budget_that_comes_late_is_certified_or_the_reason_is_true() {
         nested.contains("the late budget of t, for that of s above it"),
         "{nested}"
     );
+}
+
+/// The rest beside a plan is admitted: the proof of a refusal proves no yes.
+#[test]
+fn a_plan_beside_a_refusal_is_no_proof() {
+    let plan = |rest| PlanCertificate {
+        format: PLAN_FORMAT,
+        cpus: Vec::new(),
+        resources: Vec::new(),
+        repeats_from: 0,
+        period: 0,
+        segments: Vec::new(),
+        places: Vec::new(),
+        rest,
+    };
+    let good = certify_admitted(&system(FP, &[(5, 10, 10)])).unwrap();
+    assert_eq!(verify_plan(&plan(Some(good))), Ok(()));
+    let late = certify_late(&system(FP, &[(5, 10, 10), (6, 10, 10)]), "t1", 0).unwrap();
+    assert_eq!(verify(&late), Ok(()));
+    let why = verify_plan(&plan(Some(late))).unwrap_err().to_string();
+    assert!(why.contains("what is no segment is refused"), "{why}");
 }

@@ -101,10 +101,31 @@ fn a_certificate_holds_the_plan_and_one_start_moved_is_refused_and_named() {
         "{}",
         stdout(&elsewhere)
     );
-    let mut forged = whole;
-    forged["segments"][0]["uses"] = json!([]);
-    let forged = folder.write("forged.json", &forged.to_string());
-    assert_eq!(code(&output(&["verify", &forged, &path])), 1);
+    // And without the proof of the task beside the groups, or of what repeats.
+    let mut strange = whole.clone();
+    strange["format"] = json!(2);
+    let unread = output(&[
+        "verify",
+        &folder.write("strange.json", &strange.to_string()),
+    ]);
+    assert_eq!(code(&unread), 2);
+    let said = stderr(&unread);
+    assert!(
+        said.contains("its format is 2, this checker reads 1"),
+        "{said}"
+    );
+    let forgeries: [fn(&mut Value); 3] = [
+        |plan| plan["segments"][0]["uses"] = json!([]),
+        |plan| plan["rest"] = Value::Null,
+        |plan| plan["repeats_from"] = json!(1_000_000_000_000_u64),
+    ];
+    for (number, forge) in forgeries.into_iter().enumerate() {
+        let mut forged = whole.clone();
+        forge(&mut forged);
+        let forged = folder.write("forged.json", &forged.to_string());
+        let refused = output(&["verify", &forged, &path]);
+        assert_eq!(code(&refused), 1, "{number}: {}", stdout(&refused));
+    }
 }
 
 #[test]

@@ -1,19 +1,38 @@
 //! Responses of firings, from the slots of a tile and the other actors there
+//!
+//! Every number is below 2^64 and every count of things below 2^32, so a sum or a product of two
+//! fits into 128 bits; of more than two it is checked.
 
-use super::{Decides, Graph, Tile};
+use super::{Actor, Decides, Graph, Tile};
 
-/// Most slots that are walked for one firing.
-const MOST_SLOTS: u128 = 1_000_000;
+/// Most steps for the responses of an actor: slots and owners are walked from each of them.
+const MOST_STEPS: u128 = 400_000_000;
 
-/// The longest from the instant at which a firing of this actor, with this wcet, may begin to its
-/// end. `None`: its tile gives nothing, or the number is beyond 64 bits.
-pub(super) fn of(graph: &Graph, actor: usize, wcet: u128) -> Option<u64> {
-    let tile = &graph.tiles[graph.actors[actor].tile];
-    let others = graph.actors.iter().enumerate();
-    let others = others.filter(|(other, a)| *other != actor && a.tile == graph.actors[actor].tile);
-    let longest =
-        |(_, a): (usize, &super::Actor)| u128::from(a.wcet.iter().copied().max().unwrap_or(0));
+/// The longest from the instant at which a firing of an actor may begin to its end, for each phase.
+/// `None`: its tile gives nothing, a number is beyond 64 bits, or it would take too long to count.
+/// O(phases · (slots² + owners²) + phases of the others).
+pub(super) fn of(graph: &Graph, actor: usize) -> Option<Vec<u64>> {
+    let (own, all) = (&graph.actors[actor], graph.actors.iter().enumerate());
+    let tile = &graph.tiles[own.tile];
+    let square = |count: usize| (count as u128).pow(2);
+    let owners = match &tile.decides {
+        Some(Decides::Owners(owners)) => owners.len(),
+        _ => 0,
+    };
+    if own.wcet.len() as u128 * (square(tile.slots.len()) + square(owners)) > MOST_STEPS {
+        return None;
+    }
+    let others = all.filter(|(other, a)| *other != actor && a.tile == own.tile);
+    let longest = |(_, a): (usize, &Actor)| u128::from(a.wcet.iter().copied().max().unwrap_or(0));
     let others: Vec<u128> = others.map(longest).collect();
+    let phases = own.wcet.iter();
+    phases
+        .map(|&wcet| response(tile, actor, &others, u128::from(wcet)))
+        .collect()
+}
+
+/// The response of one firing with this wcet.
+fn response(tile: &Tile, actor: usize, others: &[u128], wcet: u128) -> Option<u64> {
     match &tile.decides {
         None if tile.order.is_some() => supplied(tile, wcet),
         None => supplied(tile, wcet + others.iter().sum::<u128>()),
@@ -22,38 +41,44 @@ pub(super) fn of(graph: &Graph, actor: usize, wcet: u128) -> Option<u64> {
             let own = turn.checked_sub(cost).filter(|own| *own > 0)?;
             let rounds = wcet.div_ceil(own);
             let all = others.iter().map(|&other| other.min(turn) + cost);
-            supplied(tile, wcet + rounds * (all.sum::<u128>() + cost))
+            let waits = rounds.checked_mul(all.sum::<u128>() + cost)?;
+            supplied(tile, wcet.checked_add(waits)?)
         }
         Some(between) => {
             let slots = slots(tile, tile.frame?)?;
+            // A slot without any work in it decides, too: a turn in vain.
+            if slots.len() < tile.slots.len() {
+                return None;
+            }
             let shortest = slots.iter().map(|(begin, end)| end - begin).min()?;
             let needs = |work: u128| work.div_ceil(shortest);
             let own = needs(wcet);
             let count = match between {
                 Decides::Continues => own + others.iter().map(|&other| needs(other)).sum::<u128>(),
                 Decides::Owners(owners) => turns(owners, actor, own)?,
-                _ => own * (1 + others.len() as u128),
+                _ => own.checked_mul(1 + others.len() as u128)?,
             };
             decided(tile, &slots, count, wcet - (own - 1) * shortest)
         }
     }
 }
 
-/// The most slots until the `own`-th one of an actor, from the slot of any turn on.
+/// The most slots until the `own`-th one of an actor, from the slot of any turn on: whole cycles of
+/// all turns, and a walk through the rest.
 fn turns(owners: &[usize], actor: usize, own: u128) -> Option<u128> {
-    if !owners.contains(&actor) || own > MOST_SLOTS {
-        return None;
-    }
+    let in_cycle = owners.iter().filter(|&&owner| owner == actor).count() as u128;
+    let cycles = (own - 1).checked_div(in_cycle)?;
     let walk = |from: usize| {
-        let (mut left, mut count) = (own, 0);
-        while left > 0 {
-            let turn = (from as u128 + count) % owners.len() as u128;
-            left -= u128::from(owners[usize::try_from(turn).unwrap_or(0)] == actor);
-            count += 1;
-        }
-        count
+        let mut left = own - cycles * in_cycle;
+        let turns = owners.iter().cycle().skip(from);
+        let until = turns.take_while(|&&owner| {
+            left -= u128::from(owner == actor);
+            left > 0
+        });
+        until.count() as u128 + 1
     };
-    (0..owners.len()).map(walk).max()
+    let rest = (0..owners.len()).map(walk).max()?;
+    cycles.checked_mul(owners.len() as u128)?.checked_add(rest)
 }
 
 /// The longest from a decision that a firing has just missed until `rest` has been executed in the
@@ -62,13 +87,16 @@ fn decided(tile: &Tile, slots: &[(u128, u128)], count: u128, rest: u128) -> Opti
     let frame = u128::from(tile.frame?);
     let number = slots.len() as u128;
     let worst = (0..number).map(|missed| {
-        let last = missed + count;
-        let place = usize::try_from(last % number).unwrap_or(0);
-        let begin = slots[place].0 + last / number * frame;
-        let decision = slots[usize::try_from(missed).unwrap_or(0)].0 - u128::from(tile.overhead);
-        begin + rest - decision
+        let last = missed.checked_add(count)?;
+        let place = usize::try_from(last % number).ok()?;
+        let begin = (last / number)
+            .checked_mul(frame)?
+            .checked_add(slots[place].0)?;
+        let decision = slots[usize::try_from(missed).ok()?].0 - u128::from(tile.overhead);
+        begin.checked_add(rest)?.checked_sub(decision)
     });
-    u64::try_from(worst.max()?).ok()
+    let worst: Option<Vec<u128>> = worst.collect();
+    u64::try_from(worst?.into_iter().max()?).ok()
 }
 
 /// The slots of a tile without the machine's part: start and end of each in the frame.
@@ -97,7 +125,7 @@ fn supplied(tile: &Tile, work: u128) -> Option<u64> {
         // Whole frames first, so that at least some work is left for the walk.
         let frames = (work - 1) / total;
         let mut left = work - frames * total;
-        let mut time = frames * u128::from(frame);
+        let mut time = frames.checked_mul(u128::from(frame))?;
         let mut now = slots[from].1;
         for step in 1..=slots.len() {
             let (begin, end) = slots[(from + step) % slots.len()];
@@ -107,9 +135,8 @@ fn supplied(tile: &Tile, work: u128) -> Option<u64> {
                 0
             };
             let (begin, end) = (begin + wraps, end + wraps);
-            time += begin - now;
             let done = left.min(end - begin);
-            time += done;
+            time = time.checked_add(begin - now + done)?;
             (left, now) = (left - done, end);
             if left == 0 {
                 break;
@@ -118,4 +145,94 @@ fn supplied(tile: &Tile, work: u128) -> Option<u64> {
         worst = worst.max(time);
     }
     u64::try_from(worst).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tile(slots: &[(u64, u64)], decides: Decides) -> Tile {
+        Tile {
+            name: "t".into(),
+            frame: Some(100),
+            slots: slots.to_vec(),
+            overhead: 5,
+            order: None,
+            decides: Some(decides),
+        }
+    }
+
+    fn graph(tile: Tile, wcets: &[u64]) -> Graph {
+        let actor = |&wcet: &u64| Actor {
+            name: "a".into(),
+            tile: 0,
+            wcet: vec![wcet],
+        };
+        Graph {
+            name: "g".into(),
+            tiles: vec![tile],
+            actors: wcets.iter().map(actor).collect(),
+            fifos: Vec::new(),
+            every: None,
+            within: None,
+        }
+    }
+
+    #[test]
+    fn whole_cycles_of_owners_are_counted_and_not_walked() {
+        let owners = [0, 1, 1, 0, 2];
+        let walked = |actor: usize, own: u128| {
+            let from = |from: usize| {
+                let turns = owners.iter().cycle().skip(from).enumerate();
+                let mut own_turns = turns.filter(|(_, owner)| **owner == actor);
+                let last = own_turns.nth(usize::try_from(own - 1).expect("few"));
+                last.expect("it has a turn in each cycle").0 as u128 + 1
+            };
+            (0..owners.len()).map(from).max()
+        };
+        for own in 1..20 {
+            for actor in 0..3 {
+                assert_eq!(turns(&owners, actor, own), walked(actor, own));
+            }
+        }
+        assert_eq!(turns(&owners, 3, 1), None);
+        let far = 1 << 63;
+        assert_eq!(turns(&owners, 2, far), Some(far * 5));
+    }
+
+    /// The machine takes 5 of each slot.
+    #[test]
+    fn a_slot_that_the_machine_takes_whole_decides_in_vain() {
+        let kinds = || {
+            [
+                Decides::Continues,
+                Decides::PassesOver,
+                Decides::Owners(vec![0, 1]),
+            ]
+        };
+        for decides in kinds() {
+            let long = tile(&[(0, 40), (50, 6)], decides);
+            assert!(of(&graph(long, &[7, 7]), 0).is_some());
+        }
+        for decides in kinds() {
+            let short = tile(&[(0, 40), (50, 5)], decides);
+            assert_eq!(of(&graph(short, &[7, 7]), 0), None);
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_are_no_responses() {
+        let (turn, cost) = (u64::MAX, u64::MAX - 1);
+        let kinds = [
+            Decides::Continues,
+            Decides::PassesOver,
+            Decides::Owners(vec![0, 1, 2]),
+            Decides::Threads { turn, cost },
+        ];
+        for decides in kinds {
+            let mut far = tile(&[(0, 6)], decides);
+            far.frame = Some(u64::MAX);
+            assert_eq!(of(&graph(far, &[u64::MAX; 3]), 0), None);
+        }
+    }
 }
