@@ -182,6 +182,10 @@ struct Before {
     aligned: bool,
 }
 
+/// All of a task that decides beside a member: its class, its phase, its priority, and whether it
+/// stands before the member in the file, so that it goes first of equally urgent jobs.
+type Key = (Class<punctual_model::Ns>, u64, u32, bool);
+
 /// By how much one CPU of a superstep may be behind another, where all decide alike; or why they
 /// need not.
 fn alike(
@@ -189,7 +193,7 @@ fn alike(
     rows: &[TaskVerdict],
     superstep: &Superstep,
 ) -> Result<Vec<Term>, String> {
-    let mut first: Option<Vec<(Class<punctual_model::Ns>, u64, u32)>> = None;
+    let mut first: Option<Vec<Key>> = None;
     let mut most: Option<Span> = None;
     for id in &superstep.members {
         let Some(member) = system.tasks.get(id.index()) else {
@@ -201,9 +205,9 @@ fn alike(
             return Err("a member may begin behind its job before".into());
         }
         let above = above(system, *id, member)?;
-        let key = |task: &&Task| {
+        let key = |(other, task): &(TaskId, &Task)| -> Key {
             let phase = task.phase.as_ns();
-            (task.class, phase, task.priority.number())
+            (task.class, phase, task.priority.number(), other < id)
         };
         let keys: Vec<_> = above.iter().map(key).collect();
         match &first {
@@ -225,7 +229,11 @@ fn alike(
 }
 
 /// The work that goes before a member on its CPU: reservations alone.
-fn above<'a>(system: &'a System, id: TaskId, member: &Task) -> Result<Vec<&'a Task>, String> {
+fn above<'a>(
+    system: &'a System,
+    id: TaskId,
+    member: &Task,
+) -> Result<Vec<(TaskId, &'a Task)>, String> {
     let cpu = member.cpu;
     if member.scheduler.is_some() || system.schedulers.iter().any(|s| s.cpu == cpu) {
         return Err("a CPU of it has schedulers below its own".into());
@@ -238,24 +246,22 @@ fn above<'a>(system: &'a System, id: TaskId, member: &Task) -> Result<Vec<&'a Ta
         return Err("a CPU of it executes a graph".into());
     }
     let here = tasks(system).filter(|(other, task)| task.cpu == cpu && *other != id);
-    let here: Vec<&Task> = here.map(|(_, task)| task).collect();
-    if here
-        .iter()
-        .any(|t| !t.non_preemptive.is_zero() || !t.uses.is_empty())
-    {
+    let here: Vec<(TaskId, &Task)> = here.collect();
+    let holds = |task: &Task| !task.non_preemptive.is_zero() || !task.uses.is_empty();
+    if here.iter().any(|(_, task)| holds(task)) {
         return Err("less urgent work may hold a CPU of it".into());
     }
     if !member.after.is_empty() || !member.follows.is_empty() {
         return Err("its members wait for others".into());
     }
     let policy = system.cpus.get(cpu.index()).map(|cpu| cpu.policy);
-    let above: Vec<&Task> = match policy {
+    let real = here.into_iter().filter(|(_, t)| t.class.is_real_time());
+    let above: Vec<(TaskId, &Task)> = match policy {
         Some(PolicyKind::FixedPriority { preemptive: true }) => {
             let least = member.priority;
-            let real = here.iter().filter(|task| task.class.is_real_time());
-            let above = real.filter(|task| !least.is_higher_than(task.priority));
-            let above: Vec<&Task> = above.copied().collect();
-            if above.iter().any(|task| task.priority == least) {
+            let above = real.filter(|(_, task)| !least.is_higher_than(task.priority));
+            let above: Vec<(TaskId, &Task)> = above.collect();
+            if above.iter().any(|(_, task)| task.priority == least) {
                 return Err("others on its CPUs are as urgent".into());
             }
             above
@@ -264,26 +270,25 @@ fn above<'a>(system: &'a System, id: TaskId, member: &Task) -> Result<Vec<&'a Ta
             if !matches!(member.class, Class::Reservation { .. }) {
                 return Err("its own jobs may be shorter on one CPU".into());
             }
-            let real = here.iter().filter(|task| task.class.is_real_time());
-            real.copied().collect()
+            real.collect()
         }
         _ => return Err("the policy of a CPU of it is neither priorities nor EDF".into()),
     };
-    let endless = |task: &&Task| matches!(task.class, Class::Reservation { .. });
-    match above.iter().find(|task| !endless(task)) {
-        Some(task) => Err(format!("jobs of `{}` may be shorter on one CPU", task.name)),
+    let endless = |task: &Task| matches!(task.class, Class::Reservation { .. });
+    match above.iter().find(|(_, task)| !endless(task)) {
+        Some((_, task)) => Err(format!("jobs of `{}` may be shorter on one CPU", task.name)),
         None => Ok(above),
     }
 }
 
 /// By how much a CPU may be behind one that has no overheads, at the start of a member. `None`:
 /// no bound within the steps.
-fn behind(system: &System, member: &Task, above: &[&Task]) -> Option<Span> {
+fn behind(system: &System, member: &Task, above: &[(TaskId, &Task)]) -> Option<Span> {
     let machine = &system.machine;
     let own = member.class.min_separation()?;
     let differs = overhead(machine);
     let mut before = Vec::new();
-    for task in above {
+    for (_, task) in above {
         let period = task.class.min_separation()?;
         let apart = task.phase.abs_diff(member.phase);
         let multiple = |span: Span| span.as_ns().checked_rem(own.as_ns()) == Some(0);

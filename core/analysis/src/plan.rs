@@ -33,7 +33,7 @@ use crate::units::Span;
 use crate::utilization::hyperperiod;
 use crate::verdict::{CpuVerdict, Exactness, Refusal, Subject, Witness};
 use answer::{Plan, PlanVerdict, PlannedSegment};
-use expand::{Expanded, Instance, Parts};
+use expand::{Expanded, Instance, MOST_SEGMENTS, Parts};
 use length::Lengths;
 
 /// Most segments that one search looks at.
@@ -186,7 +186,12 @@ fn off_line(parts: &Parts<'_>) -> Checked<Found> {
 fn period_of(parts: &Parts<'_>, until: Span) -> Checked<Vec<Instance>> {
     let mut instances = Vec::new();
     for (group, period) in parts.periodic() {
-        for number in 0..until / period {
+        // Each of them has a segment at least, so more would only fill memory.
+        let count = until / period;
+        if count.saturating_add(instances.len() as u64) > MOST_SEGMENTS as u64 {
+            return Err(parts.too_many(group));
+        }
+        for number in 0..count {
             let at = in_range(period.checked_mul(number), "an arrival")?;
             instances.push(Instance {
                 group,

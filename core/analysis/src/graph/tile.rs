@@ -68,6 +68,9 @@ pub(super) fn responses(system: &System, graph: &Graph) -> Checked<Option<Vec<Ve
         let supply = supply(system, actor.tile)?;
         let order = graph.order_on(actor.tile);
         let between = order.filter(|order| order.when.is_between_slots());
+        if between.is_some() {
+            check_slots(system, actor.tile)?;
+        }
         let is_inline = graph.when_on(actor.tile) == When::Inline;
         let mut phases = Vec::with_capacity(actor.wcet.len());
         for (&busy, &copied) in firings.busy[index].iter().zip(&firings.copied[index]) {
@@ -148,6 +151,25 @@ fn between_slots(
         time.and_then(|time| time.checked_add(decided.as_span())),
         what,
     )
+}
+
+/// A slot in which the machine takes everything still decides: a firing would have its turn and do
+/// nothing in it.
+fn check_slots(system: &System, tile: Tile) -> Checked<()> {
+    let taken = overhead::episode(&system.machine)?;
+    let own = tile
+        .scheduler
+        .and_then(|id| system.schedulers.get(id.index()));
+    let slots = own.map_or(&[][..], slots_of);
+    if slots.iter().all(|slot| slot.length.as_work() > taken) {
+        return Ok(());
+    }
+    let what = format!(
+        "an order between slots of {}, one of which is no longer than the {} that the machine takes in it",
+        tile_name(system, tile),
+        readable(taken.as_ns())
+    );
+    Err(AnalysisError::Unsupported { what })
 }
 
 /// The work of a tile until a firing ends where its actors are threads of the core, which take

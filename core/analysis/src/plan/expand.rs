@@ -17,7 +17,7 @@ use crate::error::{AnalysisError, Checked, in_range};
 use crate::units::{Span, Work};
 
 /// Most segments of one plan.
-const MOST_SEGMENTS: usize = 20_000;
+pub(crate) const MOST_SEGMENTS: usize = 20_000;
 
 /// One arrival of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,11 +123,7 @@ impl<'a> Parts<'a> {
             let group = &self.system.groups[instance.group.index()];
             capacities.segments += group.segments.len();
             if capacities.segments > MOST_SEGMENTS {
-                let what = alloc::format!(
-                    "a plan of more than {MOST_SEGMENTS} segments, among them group `{}`",
-                    group.name
-                );
-                return Err(AnalysisError::Unsupported { what });
+                return Err(self.too_many(instance.group));
             }
             for segment in &group.segments {
                 capacities.uses += segment.uses.len() + 1;
@@ -135,6 +131,15 @@ impl<'a> Parts<'a> {
             }
         }
         Ok(capacities)
+    }
+
+    /// The error for a plan of too many segments, some of which are of this group.
+    pub(crate) fn too_many(&self, group: GroupId) -> AnalysisError {
+        let name = &self.system.groups[group.index()].name;
+        let what = alloc::format!(
+            "a plan of more than {MOST_SEGMENTS} segments, among them group `{name}`"
+        );
+        AnalysisError::Unsupported { what }
     }
 
     /// The segments of one instance, `after` the one that spawns it; their numbers in the plan.

@@ -213,3 +213,24 @@ fn slack_of_a_member_is_that_of_the_gang() {
     let tenths = |place: usize| verdict.tasks[place].slack.map(|s| s.tenths_of_a_percent());
     assert_eq!((tenths(0), tenths(1)), (Some(1_000), Some(1_000)));
 }
+
+/// Under EDF a tie of deadlines goes to the task that stands first in the file. Where this is the
+/// member on one CPU and the other reservation on the other, both CPUs do not decide alike.
+#[test]
+fn equal_deadlines_are_decided_alike_only_in_one_order() {
+    let edf = PolicyKind::EarliestDeadlineFirst;
+    for (places, expected) in [([1, 3], 0), ([1, 2], 3_000_000)] {
+        let mut system = cpus(2, edf);
+        for (place, cpu) in [0, 0, 1, 1].into_iter().enumerate() {
+            let slice = if places.contains(&place) {
+                2_000
+            } else {
+                3_000
+            };
+            reservation(&mut system, cpu, (10_000, slice), 1);
+        }
+        let members = places.map(|place| TaskId(u32::try_from(place).expect("few")));
+        system.gangs.push(Gang::new("step", members));
+        assert_eq!(skew(&system), Some(expected), "{places:?}");
+    }
+}

@@ -3,8 +3,8 @@
 use punctual_analysis::{AnalysisError, Exactness, Fraction, GraphVerdict, admit, is_admitted};
 use punctual_generate::Random;
 use punctual_model::{
-    ActorId, Cpu, CpuId, Graph, GraphId, Ns, Order, OrderRule, PolicyKind, Reserve, Scheduler,
-    SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work,
+    ActorId, Cpu, CpuId, Graph, GraphId, Ns, Order, OrderRule, PolicyKind, Preempted, Reserve,
+    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work,
 };
 
 pub(crate) fn span(ns: u64) -> Span<Ns> {
@@ -401,4 +401,35 @@ fn a_graph_that_is_not_real_time_is_admitted_without_promises() {
     let verdict = admit(&required).expect("an answer");
     let advice = &verdict.refusals[0].advice;
     assert_eq!(advice, "remove what is required, or `real-time = false`");
+}
+
+/// Such a slot decides all the same: a firing has its turn, and nothing is done in it. In virtual
+/// time that passed the bounds.
+#[test]
+fn an_order_between_slots_takes_slots_that_are_longer_than_what_the_machine_takes() {
+    for (length, has_answer) in [(7, true), (6, false)] {
+        let (mut system, tiles) = tiles(2_000, &[&[(0, 799), (801, length)]]);
+        let scheduling = span(1);
+        system.cpus[0].policy = PolicyKind::Tdm {
+            frame: span(2_000),
+            scheduling,
+        };
+        system.machine.switch = Work::from_ns(3);
+        let mut graph = pair([tiles[0]; 2], [1_000, 1_000]);
+        graph.orders.push(Order {
+            tile: tiles[0],
+            when: When::BetweenSlots(Preempted::PassedOver),
+            by: OrderRule::RoundRobin,
+        });
+        let answer = admit(&with(&system, &graph));
+        match has_answer {
+            true => assert!(answer.is_ok(), "{answer:?}"),
+            false => {
+                let Err(AnalysisError::Unsupported { what }) = answer else {
+                    panic!("{answer:?}");
+                };
+                assert!(what.contains("no longer than the 6ns"), "{what}");
+            }
+        }
+    }
 }

@@ -8,9 +8,9 @@ use punctual_analysis::{
 };
 use punctual_generate::Random;
 use punctual_model::{
-    Cpu, CpuId, Group, GroupId, Instant, Mode, Ns, PolicyKind, Protocol, Request, Reserve,
-    Resource, ResourceId, Scheduler, SchedulerId, SegmentUse, Slot, Span, Spawn, Supply, System,
-    Trust, Work,
+    Arrivals, Cpu, CpuId, Group, GroupId, Instant, Mode, Ns, PolicyKind, Protocol, Request,
+    Reserve, Resource, ResourceId, Scheduler, SchedulerId, SegmentUse, Slot, Span, Spawn, Supply,
+    System, Trust, Work,
 };
 
 fn ms(n: u64) -> Span<Ns> {
@@ -365,4 +365,31 @@ fn a_plan_beyond_its_limits_is_no_verdict() {
         matches!(answer, Err(AnalysisError::Unsupported { .. })),
         "{answer:?}"
     );
+}
+
+/// A period that is short beside the others', or beside a long deadline, is counted before it is
+/// written out: this would be some 10^12 arrivals.
+#[test]
+fn more_arrivals_than_a_plan_may_have_fill_no_memory() {
+    let short = || periodic(chain("short", 1, &[1], None), 1);
+    let long = 1_000_000_000_000;
+    let mut asked = chain("asked", long, &[1], None);
+    asked.request = Request::OnLine {
+        arrivals: Arrivals::At(vec![Instant::ZERO]),
+        phase: Span::ZERO,
+        min_separation: Span::ZERO,
+    };
+    let beside = [
+        periodic(chain("long", 2, &[1], None), long),
+        chain("once", long, &[1], None),
+        asked,
+    ];
+    for other in beside {
+        let name = other.name.clone();
+        let refused = admit(&system(2, vec![short(), other]));
+        let Err(AnalysisError::Unsupported { what }) = refused else {
+            panic!("{name}: {refused:?}");
+        };
+        assert!(what.contains("more than 20000 segments"), "{what}");
+    }
 }
