@@ -23,6 +23,10 @@ pub(crate) fn parse<'a>(source: &'a Source, report: &mut Report<'_>) -> Option<D
         let range = error.span().unwrap_or(0..0);
         if error.message() != DUPLICATE {
             readable = false;
+            // Every line of it is wrong for one reason.
+            if last.is_some() && is_json(source) {
+                continue;
+            }
             if last
                 .is_none_or(|last| (last.message(), last.span()) != (error.message(), error.span()))
             {
@@ -34,6 +38,10 @@ pub(crate) fn parse<'a>(source: &'a Source, report: &mut Report<'_>) -> Option<D
         }
     }
     readable.then(|| table.into_inner())
+}
+
+fn is_json(source: &Source) -> bool {
+    source.text.trim_start().starts_with('{')
 }
 
 /// Reports a name that is there twice; returns the bytes that follow from the same mistake.
@@ -102,7 +110,7 @@ fn report_notation(source: &Source, error: &Error, range: &Range<usize>, report:
         if error.message().contains("recurs") {
             return "values are nested too deeply: no key needs more than three levels".into();
         }
-        if source.text.trim_start().starts_with('{') {
+        if is_json(source) {
             return "this is JSON, and system files are TOML: `key = value` lines under `[section]` \
                     headers"
                 .into();

@@ -67,11 +67,33 @@ pub(super) fn add_members(gangs: &[Named], work: &mut Vec<Named>, report: &mut R
             continue;
         }
         for superstep in supersteps(record) {
+            if is_too_late(gang, superstep, report) {
+                continue;
+            }
             for node in record.list("on") {
                 work.extend(member(gang, node, superstep));
             }
         }
     }
+}
+
+/// Whether a superstep begins beyond the end of time: without a mistake it would be left out.
+fn is_too_late(gang: &Named, superstep: Option<&Record>, report: &mut Report<'_>) -> bool {
+    let Some(at) = superstep.and_then(|superstep| superstep.get("at")) else {
+        return false;
+    };
+    let (phase, begins) = (gang.record.duration("phase"), &at.value);
+    let Value::Duration(begins) = begins else {
+        return false;
+    };
+    let late = phase.unwrap_or(0).checked_add(*begins).is_none();
+    if late {
+        let message = "`phase` and `at` together do not fit into 64 bits of nanoseconds";
+        report.add(&at.range, message, || {
+            "a superstep begins within the period: lower both".into()
+        });
+    }
+    late
 }
 
 /// From the head of a gang to the end of its last value.

@@ -98,6 +98,7 @@ fn mistakes_of_gangs_stand_where_they_are_and_once() {
         "that-says-too-much",
         "with-supersteps-out-of-order",
         "that-changes-in-part",
+        "beyond-the-end-of-time",
     ] {
         check(&format!("gang-{name}"));
     }
