@@ -13,8 +13,9 @@ use punctual_terminal::output::{self, JSON_FORMAT};
 
 /// Derives every number of a certificate again, and compares it with a system file
 ///
-/// No number is derived by the code of `check`; the segments of groups alone are compared with those
-/// that `check` plans FILE with. With exit code 1 it names the first number that does not follow.
+/// No number is derived by the code of `check`; the segments of groups alone are compared with
+/// those that `check` plans FILE with. With exit code 1 it names the first number that does not
+/// follow.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 valid; 1 something in it is wrong; 2 it cannot be read.\n\n\
