@@ -36,6 +36,9 @@ const LIVE_FOLDERS: [&str; 10] = [
 /// Measures what it runs, so it is alone, though it is no test of what other users may do.
 const MEASURING: [&str; 3] = ["bench/compare", "bench/harness", "bench/rivals"];
 
+/// So is this one, whose members keep both CPUs.
+const STUDYING: &str = "live_studies";
+
 /// Programs that go from instruction to instruction, wherever they are.
 const STEPPING: [&str; 3] = ["every_instruction", "punctual_switch", "counts"];
 
@@ -119,7 +122,7 @@ impl Program {
         let is_in = |folder: &&str| same_path(&self.folder, &workspace.root.join(folder));
         if STEPPING.contains(&self.name.as_str()) {
             Use::Stepping
-        } else if MEASURING.iter().any(&is_in) {
+        } else if self.name == STUDYING || MEASURING.iter().any(&is_in) {
             Use::Measuring
         } else if LIVE_FOLDERS.iter().any(&is_in) && self.name != VIRTUAL {
             Use::Live

@@ -1,70 +1,13 @@
-//! `punctual study`: small versions of every study, in virtual time and on Linux.
+//! `punctual study`: small versions of every study, in virtual time.
 
 #[allow(dead_code)] // Each of its users needs another part of it.
 #[path = "../../../front/command/tests/cli/common.rs"]
 mod common;
+#[allow(dead_code)] // Those on Linux need another part of it.
+mod studied;
 
-use std::process::Output;
-use std::sync::{Mutex, PoisonError};
-
-use common::{Folder, assert_obeys, code, json, output, stdout};
-use serde_json::Value;
-
-/// Prices of no machine, so that a study is the same everywhere.
-const COSTS: &str = "machine = \"a machine of tests\"\nline-ps = 90000\nstep-ps = 5000\n\
-    admission-ns = [20000, 21000, 22000, 23000, 24000, 25000, 26000, 27000, 28000, 29000, 30000]\n\
-    element-ps = 2000\nentry-ns = 500\nswitch-ns = 50\ntimer-ns = 1000\npreemption-ns = 5000\nlate-ns = 2000\n\
-    clock-error-ns = 100\n";
-
-/// Members spin on both CPUs: one such test at a time.
-static LIVE: Mutex<()> = Mutex::new(());
-
-fn study(folder: &Folder, arguments: &[&str]) -> Output {
-    let costs = folder.write("costs.toml", COSTS);
-    let mut all = vec!["study"];
-    all.extend(arguments);
-    all.extend(["--costs", &costs]);
-    output(&all)
-}
-
-fn rows(summary: &Value) -> Vec<(String, Vec<u64>, Vec<u64>)> {
-    let numbers = |value: &Value| {
-        let all = value.as_array().expect("numbers").iter();
-        all.map(|n| n.as_u64().expect("a number"))
-            .collect::<Vec<u64>>()
-    };
-    let of = |row: &Value| {
-        let name = row["name"].as_str().expect("a name").to_owned();
-        (name, numbers(&row["at"]), numbers(&row["values"]))
-    };
-    summary["rows"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(of)
-        .collect()
-}
-
-/// The JSON of a study whose file of results does not exist yet, and its drawing.
-fn answered(folder: &Folder, name: &str, arguments: &[&str]) -> (Value, String) {
-    let (out, plot) = (
-        folder.path(&format!("{name}.jsonl")),
-        folder.path(&format!("{name}.svg")),
-    );
-    let mut all = arguments.to_vec();
-    all.extend(["--out", &out, "--plot", &plot, "--json"]);
-    let ended = study(folder, &all);
-    assert_eq!(
-        code(&ended),
-        0,
-        "{}",
-        String::from_utf8_lossy(&ended.stderr)
-    );
-    let summary = json(&ended);
-    assert_obeys(&summary, "study");
-    assert_eq!(summary["complete"], true);
-    (summary, std::fs::read_to_string(&plot).expect("a drawing"))
-}
+use common::{Folder, code, output, stdout};
+use studied::{COSTS, answered, program, rows, schema, study};
 
 #[test]
 fn an_admission_is_dearer_for_more_members_and_says_that_it_is_virtual_time() {
@@ -224,62 +167,6 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn two_cpus_of_this_machine_are_studied() {
-    let _alone = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = Folder::new("study-live");
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        let ended = study(&folder, &["clocks", "--out", &folder.path("one.jsonl")]);
-        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(
-            code(&ended) == 3 && message.contains("one CPU only"),
-            "{message}"
-        );
-        eprintln!("not studied: this machine has one CPU");
-        return;
-    }
-    let (summary, drawing) = answered(&folder, "clocks", &["clocks", "--rounds", "5"]);
-    let all = rows(&summary);
-    assert!(
-        all.iter().all(|(_, _, values)| values.len() == 5),
-        "{all:?}"
-    );
-    assert!(drawing.contains("Linux: a machine of tests"));
-
-    let arguments = ["gang-admission", "--on", "linux", "--rounds", "3"];
-    let (summary, _) = answered(&folder, "admission", &arguments);
-    for (name, at, values) in rows(&summary) {
-        assert_eq!((at[0], values.len()), (2, 3), "{name}");
-        assert!(
-            values[0] <= values[1] && values[1] <= values[2],
-            "{name} {values:?}"
-        );
-    }
-
-    let arguments = ["skew", "--on", "linux", "--events", "50"];
-    let (summary, _) = answered(&folder, "skew", &arguments);
-    let ours = rows(&summary)
-        .into_iter()
-        .find(|(name, ..)| name == "ours, alone");
-    assert!(ours.expect("a row").2.len() > 10);
-
-    let arguments = [
-        "bsp",
-        "--on",
-        "linux",
-        "--grains",
-        "1",
-        "--periods-us",
-        "0,2000",
-    ];
-    let (summary, _) = answered(&folder, "bsp", &arguments);
-    let all = rows(&summary);
-    let row = all
-        .iter()
-        .find(|(name, at, _)| name == "barriers, tree" && at[2] == 2_000);
-    assert!(row.expect("a row").2.iter().any(|ps| *ps > 0), "{all:?}");
-}
-
-#[test]
 fn its_help_has_examples_under_the_name_that_users_type() {
     let help = output(&["study", "--help"]);
     assert_eq!(code(&help), 0);
@@ -288,17 +175,4 @@ fn its_help_has_examples_under_the_name_that_users_type() {
         text.contains("Examples:") && text.contains("punctual study "),
         "{text}"
     );
-}
-
-/// The program that is tried, and its arguments: those behind the name of the command.
-fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
-    assert_eq!(arguments[0], "study");
-    (env!("CARGO_BIN_EXE_punctual-study"), &arguments[1..])
-}
-
-/// The schema that `punctual schema SUBJECT` prints.
-fn schema(subject: &str) -> Value {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
-    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
-    serde_json::from_str(&text).expect("JSON")
 }
