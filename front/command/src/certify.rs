@@ -4,8 +4,8 @@ use punctual_analysis::{Subject, Verdict, Witness};
 use punctual_certificate::{Certificate, Claims, system as plain};
 use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
 use punctual_model::{
-    Class, Ns, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId, Use,
-    Work, WorkSource,
+    Class, Gang, Ns, PolicyKind, Requirement, Scheduler, Slot, Span, Superstep, Supply, System,
+    Task, TaskId, Use, Work, WorkSource,
 };
 
 use punctual_terminal::output;
@@ -64,12 +64,40 @@ pub(crate) fn looser(verdict: &Verdict, certificate: &Certificate) -> Vec<String
 
 fn remark_on_bounds(verdict: &Verdict, certificate: &Certificate) {
     let above = looser(verdict, certificate);
+    let wider = wider(verdict, certificate);
+    if !wider.is_empty() {
+        let names = wider.join(", ");
+        output::remark(format!(
+            "the certificate knows less of these gangs than check, but it holds: {names}"
+        ));
+    }
     if !above.is_empty() {
         let names = above.join(", ");
         output::remark(format!(
             "the certificate's bounds are larger than those of check, but hold: {names}"
         ));
     }
+}
+
+/// The supersteps whose skew, or the barrier behind them, is known less well than to the verdict.
+pub(crate) fn wider(verdict: &Verdict, certificate: &Certificate) -> Vec<String> {
+    let Claims::Admitted { gangs, .. } = &certificate.claims else {
+        return Vec::new();
+    };
+    let mut wider = Vec::new();
+    for (ours, theirs) in verdict.gangs.iter().zip(gangs) {
+        for (own, other) in ours.supersteps.iter().zip(&theirs.supersteps) {
+            if own.bound.is_some_and(|bound| other.skew > bound.as_ns()) {
+                wider.push(format!("skew of {}", own.name));
+            }
+        }
+        for (own, other) in ours.barriers.iter().zip(&theirs.barriers) {
+            if own.left_out && !other.left_out {
+                wider.push(format!("barrier {} - {}", own.before, own.next));
+            }
+        }
+    }
+    wider
 }
 
 /// The system in the words of certificates.
@@ -104,6 +132,7 @@ pub(crate) fn plain(system: &System) -> plain::System {
         schedulers: system.schedulers.iter().map(scheduler).collect(),
         tasks: system.tasks.iter().map(task).collect(),
         resources: resources.collect(),
+        gangs: system.gangs.iter().map(gang).collect(),
         machine: machine(system),
         required: required.collect(),
     }
@@ -193,6 +222,18 @@ fn section(section: &Use) -> plain::Use {
     }
 }
 
+fn gang(gang: &Gang) -> plain::Gang {
+    let supersteps = gang.supersteps.iter().enumerate();
+    let superstep = |(index, step): (usize, &Superstep)| plain::Superstep {
+        name: gang.name_of(index),
+        members: places(&step.members),
+    };
+    plain::Gang {
+        name: gang.name.clone(),
+        supersteps: supersteps.map(superstep).collect(),
+    }
+}
+
 fn machine(system: &System) -> plain::Machine {
     let machine = &system.machine;
     let reserves = machine.reserves.iter().chain(&machine.missing_time);
@@ -207,6 +248,7 @@ fn machine(system: &System) -> plain::Machine {
         budget_timer: machine.budget_timer.as_ns(),
         preemption: machine.preemption.as_ns(),
         cache_delay: machine.cache_delay.as_ns(),
+        clock_error: machine.clock_error.as_ns(),
         limit_ppm: machine.limits.utilization.ppm().into(),
         reserves: reserves.collect(),
     }

@@ -1,8 +1,12 @@
 //! `punctual verify`: every number of a certificate, derived again.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use punctual_certificate::{Certificate, Claims, GraphCertificate, PlanCertificate, Wrong};
+use punctual_certificate::{
+    Certificate, Claims, GangClaim, GraphCertificate, PlanCertificate, Wrong,
+};
+use punctual_model::readable;
 
 use crate::words::count;
 use crate::{certify, certify_graphs, certify_plan, input};
@@ -227,18 +231,48 @@ fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Json {
     }
 }
 
+/// A line for each superstep of a gang, and for each barrier.
+fn of_gang(gang: &GangClaim, text: &mut String) {
+    for step in &gang.supersteps {
+        let (name, skew) = (&step.superstep, readable(step.skew));
+        let members = count(step.latest.len(), "member");
+        let _ = write!(
+            text,
+            "\n  {members} of {name} start within {skew} of each other"
+        );
+    }
+    for barrier in &gang.barriers {
+        let (before, next) = (&barrier.before, &barrier.next);
+        let [end, clocks, begins] =
+            [barrier.end, barrier.clocks, barrier.begins].map(|ns| readable(ns).to_string());
+        let decided = if barrier.left_out { "goes" } else { "stays" };
+        let _ = write!(
+            text,
+            "\n  the barrier {before} - {next} {decided}: {before} ends by {end}, clocks differ by \
+             {clocks}, {next} begins at {begins}"
+        );
+    }
+}
+
 fn what(certificate: &Certificate) -> String {
     match &certificate.claims {
         Claims::Admitted {
-            nodes, required, ..
+            nodes,
+            required,
+            gangs,
+            ..
         } => {
             let entities = nodes.iter().map(|node| node.entities.len()).sum::<usize>();
-            format!(
+            let mut text = format!(
                 "admitted; {} on {} and {} follow from the system",
                 count(entities, "bound"),
                 count(nodes.len(), "node"),
                 count(required.len(), "requirement")
-            )
+            );
+            for gang in gangs {
+                of_gang(gang, &mut text);
+            }
+            text
         }
         Claims::Overdue(claim) => format!(
             "refused; on cpu.{} by {} ns {} ns are due and {} ns can be done",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::System;
+use crate::system::{System, is_zero};
 
 /// The version of the format.
 pub const FORMAT: u32 = 2;
@@ -33,9 +33,12 @@ pub enum Claims {
         led: Vec<LedClaim>,
         /// Every requirement, in the order of the file.
         required: Vec<RequiredClaim>,
-        /// Predecessors that are done before their successor arrives, in the order of the file.
+        /// Predecessors that need not go first, in the order of the file.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits: Vec<WaitClaim>,
+        /// Every gang, in the order of the file.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gangs: Vec<GangClaim>,
     },
     /// More is due on a CPU by an instant than it can supply.
     Overdue(DemandClaim),
@@ -57,18 +60,67 @@ pub struct LedClaim {
     pub preempts: bool,
 }
 
-/// A predecessor that is surely done when a job arrives that would wait for it.
+/// A predecessor that need not go first. Its successor waits for the bound and the clocks, less the
+/// distance: for nothing, if it is surely done by then.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitClaim {
-    /// The task that never waits.
+    /// The task that would wait.
     pub task: String,
     /// Its predecessor.
     pub predecessor: String,
     /// The response bound of the predecessor, in nanoseconds.
     pub bound: u64,
+    /// The difference between the clocks of both CPUs, at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clocks: u64,
     /// From an arrival of the predecessor to the next one of the task that waits for it, at least.
     pub distance: u64,
+}
+
+/// A gang: how far apart its members start, and which barriers time replaces.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GangClaim {
+    /// Its name in the file.
+    pub gang: String,
+    /// In the order of their instants.
+    pub supersteps: Vec<SkewClaim>,
+    /// Behind each superstep, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub barriers: Vec<BarrierClaim>,
+}
+
+/// The skew of a superstep: the greatest difference between the starts of two members.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkewClaim {
+    /// The superstep.
+    pub superstep: String,
+    /// Of each member, from its arrival: none starts later. In nanoseconds.
+    pub latest: Vec<u64>,
+    /// All CPUs have the same work before their members, and nothing delays one of them alone.
+    pub alike: bool,
+    /// The bound in nanoseconds, the clock error included.
+    pub skew: u64,
+}
+
+/// The barrier between a superstep and the next one; times from the arrival of the gang.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BarrierClaim {
+    /// The superstep that is waited for.
+    pub before: String,
+    /// The one that would wait.
+    pub next: String,
+    /// No member of the first one ends later, on its own clock.
+    pub end: u64,
+    /// The clocks of two members never differ by more.
+    pub clocks: u64,
+    /// When the next one begins.
+    pub begins: u64,
+    /// Time alone keeps both apart: end and clocks are not later than the beginning.
+    pub left_out: bool,
 }
 
 /// One scheduler, or a CPU's own.
@@ -93,6 +145,9 @@ pub struct EntityClaim {
     pub cost: u64,
     /// The longest stretch in which it lets nobody preempt.
     pub section: u64,
+    /// How long it waits for predecessors after its arrival, at most, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiting: u64,
     /// The jobs that may be the worst: each completes by then. Empty: the bound follows from the
     /// whole node (its deadline under EDF, the busy window in turn).
     pub jobs: Vec<JobClaim>,

@@ -3,11 +3,15 @@
 use crate::Why;
 use crate::chain;
 use crate::claims::{Claims, DemandClaim, EntityClaim, LateClaim, NodeClaim, RequiredClaim};
+use crate::gang;
 use crate::node::{Entity, Node, Place, Who, is_on, reserves, slots_of};
 use crate::system::{Policy, Required, Supply, System};
 use crate::together;
-use crate::waits;
+use crate::waits::{self, Waits};
 use crate::window;
+
+/// Most rounds in which waiting on one CPU lengthens that on another.
+const ROUNDS: usize = 256;
 
 /// Everything that proves a system to be admitted.
 ///
@@ -16,18 +20,58 @@ use crate::window;
 /// [`Why`]: something does not hold, or is nothing that is certified.
 pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
     check_places(system)?;
-    let waited_for: Vec<usize> = waits::of(system)?.iter().map(|wait| wait.0).collect();
-    let cpus = (0..system.cpus.len()).map(Place::Cpu);
-    let places = cpus.chain((0..system.schedulers.len()).map(Place::Scheduler));
-    let mut nodes = Vec::new();
-    let mut bounds = vec![None; system.tasks.len()];
-    for place in places {
-        let claim = node(system, place, &waited_for, &mut bounds)?;
-        nodes.extend(claim.filter(|claim| !claim.entities.is_empty()));
+    gang::check(system)?;
+    let waits = Waits::of(system)?;
+    let mut waiting = vec![0; system.tasks.len()];
+    for _ in 0..ROUNDS {
+        let round = Round::of(system, &waits, &waiting)?;
+        let next = waits.waiting(&round.bounds, &waiting)?;
+        if next == waiting {
+            return claims(system, &waits, round);
+        }
+        waits::check_price(system)?;
+        waiting = next;
     }
-    for cpu in 0..system.cpus.len() {
-        check_limit(system, cpu)?;
+    Err(Why::new("waiting without an end in sight"))
+}
+
+/// All nodes and bounds, where tasks wait for so long.
+struct Round {
+    nodes: Vec<NodeClaim>,
+    bounds: Vec<Option<u64>>,
+    waiting: Vec<u64>,
+}
+
+impl Round {
+    fn of(system: &System, waits: &Waits<'_>, waiting: &[u64]) -> Result<Round, Why> {
+        // A job that waits is one that is released late.
+        let mut late = system.clone();
+        for (task, waiting) in late.tasks.iter_mut().zip(waiting) {
+            task.jitter = task.jitter.saturating_add(*waiting);
+        }
+        let asked: Vec<usize> = waits.predecessors().chain(gang::members(system)).collect();
+        let cpus = (0..system.cpus.len()).map(Place::Cpu);
+        let places = cpus.chain((0..system.schedulers.len()).map(Place::Scheduler));
+        let mut nodes = Vec::new();
+        let mut bounds = vec![None; system.tasks.len()];
+        for place in places {
+            let claim = node(&late, place, (&asked, waiting), &mut bounds)?;
+            nodes.extend(claim.filter(|claim| !claim.entities.is_empty()));
+        }
+        for cpu in 0..system.cpus.len() {
+            check_limit(&late, cpu)?;
+        }
+        Ok(Round {
+            nodes,
+            bounds,
+            waiting: waiting.to_vec(),
+        })
     }
+}
+
+/// The claims from the bounds of all tasks.
+fn claims(system: &System, waits: &Waits<'_>, round: Round) -> Result<Claims, Why> {
+    let bounds = &round.bounds;
     let bound = |task: usize| {
         let bound = bounds.get(task).copied().flatten();
         bound.ok_or_else(|| Why::new("a required response that nothing bounds"))
@@ -36,7 +80,14 @@ pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
     for requirement in &system.required {
         let (bound, within) = match requirement {
             Required::Response { task, within } => (bound(*task)?, *within),
-            Required::Chain { tasks, within } => (chain::bound(system, tasks, bound)?, *within),
+            Required::Chain { tasks, within } => {
+                let waits = tasks.iter().find(|&&task| round.waiting[task] > 0);
+                if let Some(&task) = waits {
+                    let name = &system.tasks[task].name;
+                    return Err(Why::new(format!("a chain through {name}, which may wait")));
+                }
+                (chain::bound(system, tasks, bound)?, *within)
+            }
             Required::Jitter { task, within } => (
                 bound(*task)?.saturating_sub(system.tasks[*task].shortest),
                 *within,
@@ -50,10 +101,11 @@ pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
         required.push(RequiredClaim { bound, within });
     }
     Ok(Claims::Admitted {
-        nodes,
         led: together::claims(system),
         required,
-        waits: waits::claims(system, &bounds)?,
+        waits: waits.claims(bounds)?,
+        gangs: gang::claims(system, bounds, &round.waiting)?,
+        nodes: round.nodes,
     })
 }
 
@@ -162,7 +214,7 @@ fn check_places(system: &System) -> Result<(), Why> {
 fn node(
     system: &System,
     place: Place,
-    waited_for: &[usize],
+    (asked, waiting): (&[usize], &[u64]),
     bounds: &mut [Option<u64>],
 ) -> Result<Option<NodeClaim>, Why> {
     let empty = !system
@@ -185,13 +237,13 @@ fn node(
         claim.points = window::points(&node)?;
     }
     for index in 0..node.entities.len() {
-        let entity = match (node.policy, place, node.entities[index].who) {
+        let mut entity = match (node.policy, place, node.entities[index].who) {
             (Policy::Tdm { .. }, Place::Cpu(cpu), Who::Task(task)) => {
-                owner(system, (&node, index), cpu, task, waited_for)?
+                owner(system, (&node, index), cpu, task, asked)?
             }
             (Policy::Tdm { .. }, ..) => return Err(Why::new("slots below a scheduler")),
             (Policy::Planned, ..) => return Err(Why::new("deadlines on a planned node")),
-            _ => entity(system, &node, index, waited_for)?,
+            _ => entity(system, &node, index, asked)?,
         };
         if entity.bound > entity.allowed {
             let (name, bound) = (&entity.name, entity.bound);
@@ -200,23 +252,19 @@ fn node(
         }
         if let Who::Task(task) = node.entities[index].who {
             bounds[task] = Some(entity.bound);
+            entity.waiting = waiting[task];
         }
         claim.entities.push(entity);
     }
     Ok(Some(claim))
 }
 
-fn entity(
-    system: &System,
-    node: &Node,
-    index: usize,
-    waited_for: &[usize],
-) -> Result<EntityClaim, Why> {
+fn entity(system: &System, node: &Node, index: usize, asked: &[usize]) -> Result<EntityClaim, Why> {
     let own = &node.entities[index];
-    let is_waited_for = matches!(own.who, Who::Task(id) if waited_for.contains(&id));
+    let is_listed = matches!(own.who, Who::Task(id) if asked.contains(&id));
     let jobs = match node.policy {
         Policy::RoundRobin { .. } => Vec::new(),
-        Policy::Edf if !is_waited_for && !is_asked(system, own) => Vec::new(),
+        Policy::Edf if !is_listed && !is_asked(system, own) => Vec::new(),
         _ => window::jobs(node, index)?,
     };
     let jitter = window::narrow(own.stream.jitter);
@@ -234,6 +282,7 @@ fn entity(
         name: own.name.clone(),
         cost: window::narrow(own.stream.cost),
         section: window::narrow(own.section),
+        waiting: 0,
         jobs,
         bound,
         allowed: window::narrow(own.allowed),
@@ -258,7 +307,7 @@ fn owner(
     (node, index): (&Node, usize),
     cpu: usize,
     task: usize,
-    waited_for: &[usize],
+    asked: &[usize],
 ) -> Result<EntityClaim, Why> {
     let alone = Node {
         name: node.name.clone(),
@@ -272,7 +321,7 @@ fn owner(
         return Err(Why::new("locks of tasks in slots of their own"));
     }
     check_overlap(system, cpu)?;
-    entity(system, &alone, 0, waited_for)
+    entity(system, &alone, 0, asked)
 }
 
 /// No slot of a CPU belongs to two.

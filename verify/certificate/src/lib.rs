@@ -9,7 +9,7 @@
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
 //! meant to read it whole: `node` (entities and their costs), `together`, `supply`, `locks`,
-//! `waits` (precedence), `window` (busy windows and demand), `chain`, `derive`. It refuses to
+//! `waits` (precedence), `window` (busy windows and demand), `chain`, `gang`, `derive`. It refuses to
 //! certify a rule that it cannot check, and says so; the table of note 0009 lists all of them.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
@@ -18,6 +18,7 @@
 mod chain;
 mod claims;
 mod derive;
+mod gang;
 pub mod graph;
 mod locks;
 mod node;
@@ -33,8 +34,8 @@ use std::fmt;
 use serde_json::Value;
 
 pub use claims::{
-    Certificate, Claims, DemandClaim, EntityClaim, FORMAT, JobClaim, LateClaim, LedClaim,
-    NodeClaim, Point, RequiredClaim, WaitClaim,
+    BarrierClaim, Certificate, Claims, DemandClaim, EntityClaim, FORMAT, GangClaim, JobClaim,
+    LateClaim, LedClaim, NodeClaim, Point, RequiredClaim, SkewClaim, WaitClaim,
 };
 pub use graph::{GraphCertificate, read_graphs, verify_graphs};
 pub use plan::{PLAN_FORMAT, PlanCertificate, read_plan, verify_plan};

@@ -17,6 +17,9 @@ pub struct System {
     pub tasks: Vec<Task>,
     /// In the order of the file.
     pub resources: Vec<Resource>,
+    /// In the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gangs: Vec<Gang>,
     /// Overheads and what is taken above all tasks.
     pub machine: Machine,
     /// The requirements beyond the deadlines.
@@ -173,6 +176,26 @@ pub struct Use {
     pub inside: Option<usize>,
 }
 
+/// Tasks on several CPUs that arrive at one instant.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gang {
+    /// Its name in the file.
+    pub name: String,
+    /// In the order of their instants within the period.
+    pub supersteps: Vec<Superstep>,
+}
+
+/// Work that all members of a gang begin together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Superstep {
+    /// The gang's name, and its own if it has one.
+    pub name: String,
+    /// Its tasks, each on a CPU of its own.
+    pub members: Vec<usize>,
+}
+
 /// The overheads of the machine, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -189,9 +212,17 @@ pub struct Machine {
     pub cache_delay: u64,
     /// Upper limit of the utilization in parts per million.
     pub limit_ppm: u64,
+    /// The clocks of two CPUs never differ by more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_error: u64,
     /// Reserves and missing time.
     #[serde(rename = "takings")]
     pub reserves: Vec<Reserve>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// At most `budget` in any window of `period`, above all tasks, on every CPU.

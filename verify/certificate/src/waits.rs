@@ -1,61 +1,135 @@
-//! Precedence that costs nothing: a predecessor goes first anyway, or is done by then
+//! Precedence: a predecessor goes first anyway, is done by then, or is waited for
 //!
 //! A job of b starts when the jobs of a that arrived before it are completed. Within a node this
-//! costs nothing where each of them goes before it in any case, and is ready when it arrives. It
-//! costs nothing either where they are surely done by then: R(a) <= δ. This δ is the least distance
-//! from the arrival of a job of a to that of a job of b that waits for it. The bounds are derived
-//! as if nobody waited. If no R is above its δ, nobody does: up to the first job that waits all of
-//! them hold, so there is none (Tindell and Clark 1994, whose equations are then solved by 0).
+//! costs nothing where each of them goes before it in any case, and is ready when it arrives.
+//! Elsewhere b may wait R(a) − δ after its arrival. This δ is the least distance from the arrival of
+//! a job of a to that of a job of b that waits for it. From one CPU to another a may arrive later by
+//! the clock error. A job that waits is one that is released late, so waiting is jitter, and bounds
+//! and waiting are the least solution of their equations (Tindell and Clark 1994). Where no R is
+//! above its δ, nobody waits.
 
 use crate::Why;
 use crate::chain::gcd;
 use crate::claims::WaitClaim;
 use crate::system::{Policy, System, Task};
 
-/// Predecessors that must be done before a task arrives, by number: (from, to, δ). O(edges).
-///
-/// # Errors
-///
-/// [`Why`]: the wait for background work, or for another CPU.
-pub(crate) fn of(system: &System) -> Result<Vec<(usize, usize, u64)>, Why> {
-    let mut waits = Vec::new();
-    let tasks = 0..system.tasks.len();
-    for id in tasks.filter(|&id| system.tasks[id].deadline.is_some()) {
-        for (from, strictly) in predecessors(system, id) {
-            let (a, b) = (&system.tasks[from], &system.tasks[id]);
-            if is_free(system, (from, a), (id, b), strictly) {
-                continue;
-            }
-            if a.cpu != b.cpu || a.deadline.is_none() {
-                return Err(told(a, b));
-            }
-            waits.push((from, id, distance(a, b, strictly)));
-        }
-    }
-    Ok(waits)
+/// A task that waits for another one, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wait {
+    from: usize,
+    to: usize,
+    /// It goes first, once it is ready.
+    is_free: bool,
+    distance: u64,
+    clocks: u64,
 }
 
-/// The claims that nobody waits, from the bounds of all tasks.
-///
-/// # Errors
-///
-/// [`Why`]: somebody may.
-pub(crate) fn claims(system: &System, bounds: &[Option<u64>]) -> Result<Vec<WaitClaim>, Why> {
-    let mut claims = Vec::new();
-    for (from, to, distance) in of(system)? {
-        let (a, b) = (&system.tasks[from], &system.tasks[to]);
-        let bound = bounds.get(from).copied().flatten();
-        let Some(bound) = bound.filter(|&bound| bound <= distance) else {
-            return Err(told(a, b));
-        };
-        claims.push(WaitClaim {
-            task: b.name.clone(),
-            predecessor: a.name.clone(),
-            bound,
-            distance,
-        });
+/// All precedence of a system.
+pub(crate) struct Waits<'a> {
+    system: &'a System,
+    all: Vec<Wait>,
+}
+
+impl<'a> Waits<'a> {
+    /// The waits of all tasks with deadlines. O(edges).
+    ///
+    /// # Errors
+    ///
+    /// [`Why`]: the wait for background work.
+    pub(crate) fn of(system: &'a System) -> Result<Waits<'a>, Why> {
+        let mut all = Vec::new();
+        let tasks = 0..system.tasks.len();
+        for to in tasks.filter(|&id| system.tasks[id].deadline.is_some()) {
+            for (from, strictly) in predecessors(system, to) {
+                let (a, b) = (&system.tasks[from], &system.tasks[to]);
+                if a.deadline.is_none() {
+                    return Err(told(a, b));
+                }
+                all.push(Wait {
+                    from,
+                    to,
+                    is_free: is_free(system, (from, a), (to, b), strictly),
+                    distance: distance(a, b, strictly),
+                    clocks: match a.cpu == b.cpu {
+                        true => 0,
+                        false => system.machine.clock_error,
+                    },
+                });
+            }
+        }
+        Ok(Waits { system, all })
     }
-    Ok(claims)
+
+    /// The tasks whose responses others wait for.
+    pub(crate) fn predecessors(&self) -> impl Iterator<Item = usize> + '_ {
+        let waits = self.all.iter().filter(|wait| !wait.is_free);
+        waits.map(|wait| wait.from)
+    }
+
+    /// How long each task waits when those before it have these bounds, and waited so long.
+    ///
+    /// # Errors
+    ///
+    /// [`Why`]: it waits for what nothing bounds.
+    pub(crate) fn waiting(&self, bounds: &[Option<u64>], before: &[u64]) -> Result<Vec<u64>, Why> {
+        let mut next = before.to_vec();
+        for wait in &self.all {
+            let until = match wait.is_free {
+                true => before[wait.from],
+                false => self.bound(*wait, bounds)?,
+            };
+            let waits = until
+                .saturating_add(wait.clocks)
+                .saturating_sub(wait.distance);
+            next[wait.to] = next[wait.to].max(waits);
+        }
+        Ok(next)
+    }
+
+    fn bound(&self, wait: Wait, bounds: &[Option<u64>]) -> Result<u64, Why> {
+        let tasks = &self.system.tasks;
+        let bound = bounds.get(wait.from).copied().flatten();
+        bound.ok_or_else(|| told(&tasks[wait.from], &tasks[wait.to]))
+    }
+
+    /// Every predecessor that need not go first, from the bounds of all tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`Why`]: nothing bounds one.
+    pub(crate) fn claims(&self, bounds: &[Option<u64>]) -> Result<Vec<WaitClaim>, Why> {
+        let tasks = &self.system.tasks;
+        let waits = self.all.iter().filter(|wait| !wait.is_free);
+        let claim = |wait: &Wait| {
+            Ok(WaitClaim {
+                task: tasks[wait.to].name.clone(),
+                predecessor: tasks[wait.from].name.clone(),
+                bound: self.bound(*wait, bounds)?,
+                clocks: wait.clocks,
+                distance: wait.distance,
+            })
+        };
+        waits.map(claim).collect()
+    }
+}
+
+/// Refuses waiting where something has a price that depends on who waits.
+pub(crate) fn check_price(system: &System) -> Result<(), Why> {
+    let machine = &system.machine;
+    let costs = [
+        machine.switch,
+        machine.timer,
+        machine.budget_timer,
+        machine.preemption,
+        machine.cache_delay,
+    ];
+    if costs.iter().any(|&cost| cost > 0) {
+        return Err(Why::new("jobs that may wait, where switching has a price"));
+    }
+    if system.tasks.iter().any(|task| !task.uses.is_empty()) {
+        return Err(Why::new("jobs that may wait, beside locks"));
+    }
+    Ok(())
 }
 
 /// Refuses a task that could wait, where no bounds show that it does not.

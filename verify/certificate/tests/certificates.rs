@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual_certificate::system::{
-    Cpu, Machine, Policy, Required, Resource, Scheduler, Slot, Supply, System, Task, Use,
+    Cpu, Gang, Machine, Policy, Required, Reserve, Resource, Scheduler, Slot, Superstep, Supply,
+    System, Task, Use,
 };
 use punctual_certificate::{
-    Certificate, Claims, EntityClaim, LedClaim, PLAN_FORMAT, PlanCertificate, Wrong,
+    Certificate, Claims, EntityClaim, GangClaim, LedClaim, PLAN_FORMAT, PlanCertificate, Wrong,
     certify_admitted, certify_late, certify_overdue, digest, read, verify, verify_plan,
 };
 use serde_json::Value;
@@ -217,8 +218,15 @@ fn what_is_not_understood_is_not_certified() {
     assert!(why.contains("the protocol spin"), "{why}");
     let mut waiting = system(FP, &[(3, 7, 7), (1, 7, 7)]);
     waiting.tasks[0].after.push(1);
+    waiting.tasks[1].deadline = None;
     let why = certify_admitted(&waiting).unwrap_err().to_string();
     assert!(why.contains("the wait of t0 for t1"), "{why}");
+    let mut dear = system(FP, &[(1, 10, 6), (2, 10, 8)]);
+    dear.tasks[0].follows.push(1);
+    dear.tasks[0].phase = 2;
+    dear.machine.switch = 1;
+    let why = certify_admitted(&dear).unwrap_err().to_string();
+    assert!(why.contains("where switching has a price"), "{why}");
 }
 
 #[test]
@@ -313,7 +321,169 @@ fn samples() -> Vec<Certificate> {
         certify_admitted(&edf).unwrap(),
         certify_overdue(&over, "0", 4).unwrap(),
         certify_late(&late, "t1", 0).unwrap(),
+        certify_admitted(&bulk()).unwrap(),
+        certify_admitted(&alike()).unwrap(),
     ]
+}
+
+/// Two CPUs with work that goes first on the second one, and a gang of two supersteps whose first
+/// barrier stays.
+fn bulk() -> System {
+    let rows = [(20, 100, 100), (20, 100, 100), (5, 100, 100), (5, 100, 100)];
+    let mut bulk = system(FP, &rows);
+    bulk.cpus.push(Cpu {
+        name: "1".into(),
+        policy: FP,
+    });
+    for (index, task) in bulk.tasks.iter_mut().enumerate() {
+        task.cpu = index % 2;
+        task.priority = if index < 2 { 2 } else { 1 };
+        task.phase = if index < 2 { 0 } else { 26 };
+        match index < 2 {
+            true => task.follows = vec![2, 3],
+            false => task.after = vec![0, 1],
+        }
+    }
+    let mut first = task("first", 6, 50, 50, 9);
+    first.cpu = 1;
+    bulk.tasks.push(first);
+    let superstep = |name: &str, members: [usize; 2]| Superstep {
+        name: name.into(),
+        members: members.to_vec(),
+    };
+    bulk.gangs.push(Gang {
+        name: "bulk".into(),
+        supersteps: vec![superstep("compute", [0, 1]), superstep("write", [2, 3])],
+    });
+    bulk.machine.clock_error = 1;
+    bulk
+}
+
+/// Two CPUs with the same reservation before the members of a gang.
+fn alike() -> System {
+    let rows = [(3, 10, 10), (3, 10, 10), (4, 20, 20), (4, 20, 20)];
+    let mut alike = system(FP, &rows);
+    alike.cpus.push(Cpu {
+        name: "1".into(),
+        policy: FP,
+    });
+    for (index, task) in alike.tasks.iter_mut().enumerate() {
+        task.cpu = index % 2;
+        task.priority = if index < 2 { 2 } else { 1 };
+        if index < 2 {
+            task.class = "reservation".into();
+        }
+    }
+    alike.gangs.push(Gang {
+        name: "step".into(),
+        supersteps: vec![Superstep {
+            name: "step".into(),
+            members: vec![2, 3],
+        }],
+    });
+    alike.machine.clock_error = 2;
+    alike
+}
+
+fn gangs(certificate: &Certificate) -> &[GangClaim] {
+    match &certificate.claims {
+        Claims::Admitted { gangs, .. } => gangs,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_gang_is_certified_by_its_latest_starts_and_its_barriers_by_their_ends() {
+    let certificate = certify_admitted(&bulk()).unwrap();
+    assert_eq!(verify(&certificate), Ok(()));
+    let gang = &gangs(&certificate)[0];
+    // `compute` ends by 26 behind 6 of `first`, which is 1 more than its writing can tell.
+    assert_eq!(gang.supersteps[0].latest, [0, 6]);
+    assert_eq!(gang.supersteps[0].skew, 7);
+    let barrier = |place: usize| {
+        let claim = &gang.barriers[place];
+        (claim.end, claim.begins, claim.left_out)
+    };
+    assert_eq!(barrier(0), (26, 26, false));
+    // `write` may be released with everything before it: 6 + 20 + 5 on the second CPU.
+    assert_eq!(barrier(1), (26 + 31, 100, true));
+    let waiting: Vec<u64> = entities(&certificate).iter().map(|e| e.waiting).collect();
+    assert_eq!(waiting.iter().max(), Some(&1));
+    // One clock tick less, and it goes.
+    let mut exact = bulk();
+    exact.machine.clock_error = 0;
+    let certificate = certify_admitted(&exact).unwrap();
+    assert!(gangs(&certificate)[0].barriers.iter().all(|b| b.left_out));
+}
+
+#[test]
+fn a_forged_gang_is_refused_and_the_number_is_named() {
+    let certificate = certify_admitted(&bulk()).unwrap();
+    let text = serde_json::to_string(&certificate).unwrap();
+    for (place, true_, false_) in [
+        ("gangs[0].supersteps[0].skew", "\"skew\":7", "\"skew\":6"),
+        (
+            "gangs[0].supersteps[0].latest[1]",
+            "\"latest\":[0,6]",
+            "\"latest\":[0,5]",
+        ),
+        (
+            "gangs[0].barriers[0].left_out",
+            "\"begins\":26,\"left_out\":false",
+            "\"begins\":26,\"left_out\":true",
+        ),
+        ("gangs[0].barriers[0].end", "\"end\":26", "\"end\":25"),
+        (
+            "gangs[0].barriers[0].clocks",
+            "\"clocks\":1,\"begins\":26",
+            "\"clocks\":0,\"begins\":26",
+        ),
+    ] {
+        assert!(text.contains(true_), "{true_} in {text}");
+        let forged = read(&text.replacen(true_, false_, 1)).unwrap();
+        let wrong = verify(&forged).unwrap_err().to_string();
+        assert!(
+            wrong.starts_with(&format!("claims.admitted.{place}")),
+            "{wrong}"
+        );
+    }
+    // Members that do not arrive together, or on one CPU, are no gang.
+    for change in [
+        (|task: &mut Task| task.phase = 1) as fn(&mut Task),
+        |task| task.wcet = Some(19),
+        |task| task.cpu = 1,
+    ] {
+        let mut other = bulk();
+        change(&mut other.tasks[0]);
+        let why = certify_admitted(&other).unwrap_err().to_string();
+        assert!(why.contains("do not arrive together"), "{why}");
+    }
+}
+
+#[test]
+fn cpus_that_decide_alike_differ_by_their_clocks_alone() {
+    let skew = |system: &System| {
+        let certificate = certify_admitted(system).unwrap();
+        let step = &gangs(&certificate)[0].supersteps[0];
+        (step.alike, step.skew)
+    };
+    assert_eq!(skew(&alike()), (true, 2));
+    let differs = |change: fn(&mut System)| {
+        let mut other = alike();
+        change(&mut other);
+        assert_eq!(skew(&other), (false, 5));
+    };
+    differs(|s| s.tasks[1].phase = 1);
+    differs(|s| (s.tasks[0].class, s.tasks[1].class) = ("periodic".into(), "periodic".into()));
+    differs(|s| s.tasks[1].priority = 3);
+    differs(|s| (s.tasks[1].wcet, s.tasks[0].section) = (Some(2), 0));
+    let mut taken = alike();
+    taken.machine.reserves.push(Reserve {
+        name: "kernel".into(),
+        budget: 1,
+        period: 100,
+    });
+    assert_eq!(skew(&taken), (false, 6));
 }
 
 #[test]
@@ -432,15 +602,27 @@ fn a_predecessor_that_is_done_by_then_costs_nothing() {
         };
         waits[0].bound = 2;
         assert!(matches!(verify(&forged), Err(Wrong::Number { .. })));
-        // It may still run when the next job arrives, or it does not come by the clock.
+        // It may still run when the next job arrives: that one waits.
         let mut late = read_back.clone();
         late.tasks[0].phase = 2;
         late.tasks[1].phase = 0;
-        let why = certify_admitted(&late).unwrap_err().to_string();
-        assert!(why.contains("the wait of t0 for t1"), "{why}");
+        let certificate = certify_admitted(&late).unwrap();
+        let own = entities(&certificate)[0];
+        // Under EDF nobody asks for its response, so that is the deadline.
+        let bound = if policy == FP { 2 } else { 6 };
+        assert_eq!((own.waiting, own.bound), (1, bound), "{policy:?}");
+        let text = serde_json::to_string(&certificate).unwrap();
+        let forged = read(&text.replace("\"waiting\":1", "\"waiting\":0")).unwrap();
+        let wrong = verify(&forged).unwrap_err().to_string();
+        assert!(wrong.contains("waiting"), "{wrong}");
+        // Where that takes too long, it is not admitted.
+        late.tasks[0].deadline = Some(1);
+        assert!(certify_admitted(&late).is_err());
         let mut sporadic = read_back.clone();
         sporadic.tasks[1].class = "sporadic".into();
-        assert!(certify_admitted(&sporadic).is_err());
+        // It does not come by the clock, so it may arrive just before.
+        let certificate = certify_admitted(&sporadic).unwrap();
+        assert_eq!(entities(&certificate)[0].waiting, 2, "{policy:?}");
     }
 }
 

@@ -16,6 +16,7 @@ mod hyperperiod;
 mod locks;
 mod many;
 mod oracle;
+mod oracle_gangs;
 mod oracle_supply;
 mod precedence;
 mod promises;

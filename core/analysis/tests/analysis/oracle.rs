@@ -20,7 +20,7 @@ const LIMIT: u64 = 10_000_000;
 type Rbf = RBF<Sporadic, Scalar>;
 
 /// (C, T, D, J, longest section) of one task.
-type Row = (u64, u64, u64, u64, u64);
+pub(crate) type Row = (u64, u64, u64, u64, u64);
 
 fn rbf(&(c, t, _, j, _): &Row) -> Rbf {
     RBF::new(
@@ -44,7 +44,7 @@ fn blocking(rows: &[Row]) -> Service {
     )
 }
 
-fn their_fixed_priority(rows: &[Row], place: usize, preemptive: bool) -> Option<u64> {
+pub(crate) fn their_fixed_priority(rows: &[Row], place: usize, preemptive: bool) -> Option<u64> {
     let higher: Vec<Rbf> = rows[..place].iter().map(rbf).collect();
     let limit = Duration::from(LIMIT);
     let own = rbf(&rows[place]);
@@ -86,7 +86,7 @@ fn their_edf(rows: &[Row], place: usize) -> Option<u64> {
     ))
 }
 
-fn their_preemptive_edf(rows: &[Row], place: usize) -> Option<u64> {
+pub(crate) fn their_preemptive_edf(rows: &[Row], place: usize) -> Option<u64> {
     use edf::fully_preemptive::Task;
     let rbfs: Vec<Rbf> = rows.iter().map(rbf).collect();
     let task = |index: usize| Task {
@@ -156,7 +156,7 @@ fn compare(
     );
 }
 
-fn plain(random: &mut Random, load: (f64, f64), deadlines: Deadlines) -> Vec<Row> {
+pub(crate) fn plain(random: &mut Random, load: (f64, f64), deadlines: Deadlines) -> Vec<Row> {
     let n = usize::try_from(random.within(2, 6)).expect("small");
     let utilization = load.0 + (load.1 - load.0) * random.unit();
     let set = set(random, n, utilization, (10.0, 1_000.0), deadlines);

@@ -2,8 +2,8 @@
 
 use punctual_analysis::{TaskVerdict, admit};
 use punctual_model::{
-    AtBudgetEnd, Class, Cpu, CpuId, Machine, Mode, Ns, Priority, Protocol, Requirement, Reserve,
-    Resource, ResourceId, SchedulerId, Server, ServerKind, Trust,
+    AtBudgetEnd, Class, Cpu, CpuId, Gang, Machine, Mode, Ns, Priority, Protocol, Requirement,
+    Reserve, Resource, ResourceId, SchedulerId, Server, ServerKind, Superstep, Trust,
 };
 
 use punctual_generate::Dice;
@@ -280,4 +280,114 @@ fn both_derivations_agree_on_what_locks_block() {
     }
     assert!(certified > 300, "{certified}");
     assert!(blocked > 100, "{blocked} of {certified} are blocked");
+}
+
+/// A gang of one to three supersteps on two to four CPUs, among other work.
+fn random_gang(dice: &mut Dice) -> System {
+    let count = u16::try_from(2 + dice.below(3)).expect("small");
+    let policy = match dice.one_in(3) {
+        true => PolicyKind::EarliestDeadlineFirst,
+        false => PolicyKind::FixedPriority { preemptive: true },
+    };
+    let mut system = System::default();
+    for number in 0..count {
+        system.cpus.push(Cpu {
+            name: number.to_string(),
+            host: None,
+            policy,
+        });
+    }
+    system.machine.clock_error = Span::from_ns(dice.below(3));
+    let reservation = |dice: &mut Dice| Class::Reservation {
+        period: Span::from_ns(20 + 20 * dice.below(2)),
+        slice: Work::from_ns(1 + dice.below(6)),
+    };
+    let same = (reservation(dice), dice.below(5), dice.one_in(2));
+    for cpu in (0..count).map(CpuId) {
+        let (class, phase) = match same {
+            (class, phase, true) => (class, phase),
+            _ => (reservation(dice), dice.below(5)),
+        };
+        let mut task = Task::new(format!("r{}", cpu.0), cpu, class);
+        (task.priority, task.phase) = (Priority::new(9), Span::from_ns(phase));
+        system.tasks.push(task);
+    }
+    let mut gang = Gang {
+        name: "g".into(),
+        supersteps: Vec::new(),
+    };
+    let mut at = dice.below(4);
+    for number in 0..1 + dice.below(3) {
+        let wcet = 1 + dice.below(7);
+        let mut members = Vec::new();
+        for cpu in (0..count).map(CpuId) {
+            let class = Class::Periodic {
+                period: Span::from_ns(80),
+                wcet: Work::from_ns(wcet),
+                relative_deadline: Span::from_ns(60),
+            };
+            let mut task = Task::new(format!("g{number}.{}", cpu.0), cpu, class);
+            (task.priority, task.phase) = (Priority::new(5), Span::from_ns(at));
+            members.push(TaskId(small(system.tasks.len() as u64)));
+            system.tasks.push(task);
+        }
+        gang.supersteps.push(Superstep {
+            name: format!("s{number}"),
+            members,
+        });
+        at += wcet + dice.below(15);
+    }
+    let barriers: Vec<_> = gang.barriers().collect();
+    system.gangs.push(gang);
+    for barrier in barriers {
+        system.keep_barrier(0, barrier);
+    }
+    system
+}
+
+#[test]
+fn both_derivations_have_the_same_skews_and_leave_out_the_same_barriers() {
+    let mut dice = Dice::new(15);
+    let (mut alike, mut others, mut left_out, mut kept) = (0, 0, 0, 0);
+    for seed in 0..400 {
+        let system = random_gang(&mut dice);
+        assert_eq!(system.validate(), Ok(()), "seed {seed}");
+        let verdict = admit(&system).expect("the analysis ends");
+        if !verdict.admitted {
+            continue;
+        }
+        let certificate = issue(&system, &verdict);
+        let certificate =
+            certificate.unwrap_or_else(|why| panic!("seed {seed}: {why} {system:#?}"));
+        assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
+        let Claims::Admitted { gangs, .. } = &certificate.claims else {
+            panic!("it is admitted");
+        };
+        let (ours, theirs) = (&verdict.gangs[0], &gangs[0]);
+        for (own, other) in ours.supersteps.iter().zip(&theirs.supersteps) {
+            let bound = own.bound.map(Span::as_ns);
+            assert_eq!(bound, Some(other.skew), "seed {seed} {system:#?}");
+            if other.alike {
+                alike += 1;
+            } else {
+                others += 1;
+            }
+        }
+        assert_eq!(ours.barriers.len(), theirs.barriers.len());
+        for (own, other) in ours.barriers.iter().zip(&theirs.barriers) {
+            let times = [own.worst_end, own.begins].map(|time| time.map(Span::as_ns));
+            let claimed = [other.end, other.begins].map(Some);
+            assert_eq!(times, claimed, "seed {seed} {system:#?}");
+            assert_eq!(own.left_out, other.left_out, "seed {seed}");
+            if other.left_out {
+                left_out += 1;
+            } else {
+                kept += 1;
+            }
+        }
+        assert_eq!(wider(&verdict, &certificate), Vec::<String>::new());
+    }
+    println!("{alike} alike, {others} not; {left_out} barriers go, {kept} stay");
+    let all = [alike, others, left_out, kept];
+    assert!(all.iter().all(|&seen| seen > 20), "{all:?}");
 }

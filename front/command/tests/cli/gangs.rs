@@ -333,3 +333,48 @@ fn the_pages_have_gangs_with_their_skews_and_barriers() {
     let other = page(&["report", &example("two-tasks.toml")]);
     assert!(!other.contains("Gang"));
 }
+
+#[test]
+fn a_certificate_of_gangs_says_skews_and_barriers_and_a_forged_one_is_refused() {
+    let folder = Folder::new("gang-certificate");
+    let (file, path) = (example("bsp.toml"), folder.path("bsp.json"));
+    let made = output(&["check", &file, "--quiet", "--certificate", &path]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let verified = output(&["verify", &path, &file]);
+    assert_eq!(code(&verified), 0);
+    let text = stdout(&verified);
+    for words in [
+        "2 members of apart.compute start within 501.999us of each other",
+        "apart.compute - apart.write goes: apart.compute ends by 1.499999ms",
+        "close.compute - close.write stays: close.compute ends by 4ms",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    // The certificate says what `check` says.
+    let verdict = json(&output(&["check", &file, "--json"]));
+    let whole: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("written"))
+        .expect("a certificate");
+    let claims = &whole["claims"]["admitted"]["gangs"];
+    for (gang, claim) in [0, 1].map(|at| (&verdict["gangs"][at], &claims[at])) {
+        for step in [0, 1] {
+            let skew = &gang["supersteps"][step]["skew_bound_ns"];
+            assert_eq!(&claim["supersteps"][step]["skew"], skew);
+            let goes = &gang["barriers"][step]["left_out"];
+            assert_eq!(&claim["barriers"][step]["left_out"], goes);
+        }
+    }
+    for (number, forged) in [
+        ("\"skew\": 501999", "\"skew\": 501998"),
+        ("\"end\": 4000000", "\"end\": 2400000"),
+    ] {
+        let text = std::fs::read_to_string(&path).expect("written");
+        assert!(text.contains(number), "{number}");
+        let path = folder.write("forged.json", &text.replacen(number, forged, 1));
+        let refused = output(&["verify", &path]);
+        assert_eq!(code(&refused), 1);
+        let said = stdout(&refused);
+        let (_, was) = number.split_once(": ").expect("a number");
+        assert!(said.contains("claims.admitted.gangs["), "{said}");
+        assert!(said.contains(&format!("but {was} follows")), "{said}");
+    }
+}
