@@ -227,6 +227,7 @@ fn not_started(error: &StartError) -> Status {
         StartError::Run(RunError::Busy) => return Status::PUNCTUAL_BUSY,
         StartError::Config(_) => (Why::Words(error.to_string()), Status::PUNCTUAL_INVALID),
         StartError::NoResult { panics } => (Why::Words(unfinished(panics)), Status::PUNCTUAL_OVER),
+        StartError::Ended { .. } => (Why::Words(error.to_string()), Status::PUNCTUAL_OVER),
         _ => (Why::Words(error.to_string()), Status::PUNCTUAL_CANNOT_RUN),
     };
     keep_why(why);

@@ -5,9 +5,9 @@ use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{ConfigError, NoSink, NodeId, Plan, Policy, Sink};
+use punctual_kern::{NoSink, NodeId, Plan, Policy, Sink};
 use punctual_linux::{
-    Body, ChildInput, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions,
+    Body, ChildInput, CpuInput, Ending, GiveBack, Mode, Outcome, Overheads, RunOptions,
     ThreadInput, check_room, clock_rate, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
@@ -20,6 +20,7 @@ use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
 use crate::place::{Current, FIRST, Shared};
 use crate::spread::{Spread, Spreads};
+use crate::start_error::StartError;
 
 /// How a run starts.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub struct Runtime {
     schedulers: Vec<Scheduler>,
     policies: Vec<Own>,
     promotions: u16,
+    most: Option<Span<Ns>>,
 }
 
 /// A policy, or why there is none.
@@ -67,59 +69,6 @@ impl fmt::Debug for Beside {
         write!(f, "Beside({host}, {policy:?})")
     }
 }
-
-/// Why there was no run, or nothing came out of it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The machine refused something that a run cannot do without.
-    Run(RunError),
-    /// The first thread's constraint means nothing.
-    Config(ConfigError),
-    /// There is no memory for a recorder.
-    NoRecorder {
-        /// How much it wanted.
-        bytes: usize,
-    },
-    /// The first thread asked for a guarantee and does not get it.
-    NotAdmitted(NotAdmitted),
-    /// The program's own policy for a scheduler could not be made.
-    NoPolicy {
-        /// The scheduler.
-        scheduler: String,
-        /// In the words of the one who makes it.
-        why: String,
-    },
-    /// The first thread did not come to its end: it panicked, or the run was ended.
-    NoResult {
-        /// The messages of panics, with the names of their threads.
-        panics: Vec<punctual_linux::Panic>,
-    },
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Run(error) => write!(f, "{error}"),
-            StartError::Config(error) => write!(f, "{error}"),
-            StartError::NoRecorder { bytes } => {
-                write!(f, "no memory to record the run: {} MiB", bytes >> 20)
-            }
-            StartError::NotAdmitted(why) => write!(f, "{why}"),
-            StartError::NoPolicy { scheduler, why } => {
-                write!(f, "the policy of `{scheduler}`: {why}")
-            }
-            StartError::NoResult { panics } => {
-                write!(f, "the first thread did not come to its end")?;
-                panics
-                    .iter()
-                    .try_for_each(|p| write!(f, "; `{}` panicked: {}", p.name, p.message))
-            }
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 /// A run that is over.
 #[derive(Debug)]
@@ -183,6 +132,7 @@ impl Runtime {
             schedulers: Vec::new(),
             policies: Vec::new(),
             promotions: 0,
+            most: None,
         }
     }
 
@@ -256,6 +206,16 @@ impl Runtime {
         Runtime { real_time, ..self }
     }
 
+    /// Ends the run after so long, whatever its threads do: no thread of it executes any longer. A
+    /// thread of the host above all of the run sees to that where a CPU does not listen.
+    #[must_use]
+    pub fn at_most(self, most: Span<Ns>) -> Runtime {
+        Runtime {
+            most: Some(most),
+            ..self
+        }
+    }
+
     /// Spreads work that is offered ([`crate::spread::offer`]) over the CPUs of the run, by workers
     /// beside the threads that [`Runtime::threads`] says.
     #[must_use]
@@ -319,10 +279,14 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        let most = self.most;
         let (result, finished) = self.start_recorded(0, |_| Ok(NoSink), first)?.split();
-        match result {
-            Some(result) => Ok(finished.exchange(result).1),
-            None => Err(StartError::NoResult {
+        let outcome = &finished.outcome;
+        let is_cut = outcome.ending != Ending::Stopped && outcome.panics.is_empty();
+        match (result, most.filter(|_| is_cut)) {
+            (Some(result), _) => Ok(finished.exchange(result).1),
+            (None, Some(after)) => Err(StartError::Ended { after }),
+            (None, None) => Err(StartError::NoResult {
                 panics: finished.outcome.panics,
             }),
         }
@@ -333,7 +297,7 @@ impl Runtime {
     /// that does not come to its end leaves no result, and its record all the same.
     ///
     /// # Errors
-    /// See [`StartError`]; [`StartError::NoResult`] does not come.
+    /// See [`StartError`]; [`StartError::NoResult`] and [`StartError::Ended`] do not come.
     pub fn start_recorded<T, F, S>(
         mut self,
         spawned: usize,
@@ -429,6 +393,8 @@ impl Runtime {
             stack_bytes: self.stack_bytes,
             lock_stacks: self.lock_stacks,
             pool: self.pool(),
+            duration_ns: self.most.map(Span::as_ns),
+            grace_ns: 0,
             ..RunOptions::default()
         }
     }

@@ -193,6 +193,23 @@ fn a_first_thread_that_panics_is_named() {
 }
 
 #[test]
+fn a_run_is_ended_after_its_time_whatever_its_threads_do() {
+    let _alone = alone();
+    let started = runtime(FIXED).at_most(ms(30)).start(|| -> () {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    let Err(StartError::Ended { after }) = started else {
+        panic!("it was not ended: {started:?}");
+    };
+    assert_eq!(after, ms(30));
+    // One that is done before has its result.
+    let done = runtime(FIXED).at_most(ms(60_000)).start(|| 7);
+    assert_eq!(done.expect("a run").result, 7);
+}
+
+#[test]
 fn ten_thousand_threads_live_on_one_cpu() {
     // Without optimization the core checks all threads at every entry: fewer will do there.
     const MANY: usize = if cfg!(debug_assertions) {

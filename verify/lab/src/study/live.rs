@@ -21,6 +21,12 @@ const POLICY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 /// A member that is silent for so long is named, and the study ends.
 const LIMIT: Span<Ns> = Span::from_ms(5_000);
 
+/// A unit of a live study takes no longer: its runs are ended then, and so is the study.
+const LONGEST: Span<Ns> = Span::from_ms(60_000);
+
+/// After so much work of a thread its CPU is left to others for a part of that.
+const PART_OF_OTHERS: u64 = 4;
+
 /// How often a member looks whether the other one has told.
 const LOOK: Span<Ns> = Span::from_ms(5);
 
@@ -32,6 +38,11 @@ pub(crate) fn measure(asked: &Asked, (first, second): Unit) -> Result<Vec<Row>, 
         Question::Skew { .. } => starts::unit(&asked.costs, second),
         Question::Bsp { grains, .. } => bsp::unit(&asked.costs, (first, second), grains),
     }
+}
+
+/// Leaves the CPU of the calling thread to all others, after so many nanoseconds of work.
+fn rest(worked_ns: u64) {
+    thread::sleep(Span::from_ns(worked_ns / PART_OF_OTHERS + 1));
 }
 
 /// The last two CPUs that this process may use.

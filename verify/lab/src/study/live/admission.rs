@@ -10,7 +10,7 @@ use punctual_gang::{
 use punctual_model::{Machine, Span, Work};
 use punctual_thread::{Constraint, Runtime, Thread, thread};
 
-use super::{LIMIT, POLICY, Told, two_cpus};
+use super::{LIMIT, LONGEST, POLICY, Told, two_cpus};
 use crate::answers::Row;
 use crate::gang_admission::{GANGS, STEPS, row};
 
@@ -79,6 +79,7 @@ fn admissions(form: Form, rounds: usize) -> Result<Vec<Steps>, String> {
     let (theirs, (teller, told)) = (turns.clone(), Told::both());
     let runtime = Runtime::on(first, POLICY)
         .terms(Machine::default())
+        .at_most(LONGEST)
         .main(Constraint::aperiodic(1))
         .and(second, POLICY, move || teller.tell(member(&theirs)));
     let both = runtime.start(move || (member(&turns), told.hear()));

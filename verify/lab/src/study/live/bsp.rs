@@ -8,7 +8,7 @@ use punctual_gang_thread::{Gang, Member, Options, Waiting};
 use punctual_model::{Span, Work};
 use punctual_thread::{Constraint, Runtime, thread};
 
-use super::{LIMIT, POLICY, two_cpus};
+use super::{LIMIT, LONGEST, POLICY, rest, two_cpus};
 use crate::answers::Row;
 use crate::bsp::{ADMITTED, MODES, SLICES};
 use crate::costs::Costs;
@@ -22,6 +22,13 @@ const FLOWN: [usize; 2] = [0, 2];
 /// Iterations of aperiodic members from which the rest is estimated.
 const TRIED: u64 = 2_000;
 
+/// A flight takes no longer than so many times what is expected of it, and [`SLACK`] more.
+const LATE: u64 = 20;
+const SLACK: u64 = 2_000_000_000;
+
+/// Iterations between two looks at the clock.
+const LOOKS: u64 = 64;
+
 /// Tries of a constraint beside the one before, whose terms count for a while.
 const TRIES: usize = 4;
 
@@ -34,6 +41,8 @@ struct Shared {
     /// The members' next step: 0 wait, 1 go, 2 give up.
     go: AtomicU8,
     iterations: AtomicU64,
+    /// The longest time that they may take, in nanoseconds.
+    most: AtomicU64,
     name: String,
 }
 
@@ -45,12 +54,25 @@ struct Task {
 }
 
 impl Shared {
-    /// So many iterations of a member, in nanoseconds of the run.
-    fn work(&self, member: &mut Member, task: Task, iterations: u64) -> Result<u64, String> {
+    /// So many iterations of a member, in nanoseconds of the run. One that takes more than `most`
+    /// of them is given up, so that no other study waits for it.
+    fn work(
+        &self,
+        member: &mut Member,
+        task: Task,
+        (iterations, most): (u64, u64),
+    ) -> Result<u64, String> {
         let own = &self.elements[member.place()];
         let next = &self.elements[(member.place() + 1) % MEMBERS];
         let begin = now();
-        for _ in 0..iterations {
+        for iteration in 0..iterations {
+            if iteration % LOOKS == 0 && now() - begin > most {
+                return Err(format!(
+                    "{iteration} of {iterations} iterations of grain {} took more than {} ms",
+                    task.grain,
+                    most / 1_000_000
+                ));
+            }
             for element in &own[..task.grain] {
                 let value = f64::from_bits(element.load(Ordering::Relaxed));
                 element.store(computed(value, task.grain).to_bits(), Ordering::Relaxed);
@@ -123,6 +145,7 @@ pub(super) fn unit(
         elements: [elements(), elements()],
         go: AtomicU8::new(0),
         iterations: AtomicU64::new(0),
+        most: AtomicU64::new(0),
         name: format!("{period_us} us"),
     });
     let first_threads = gang(Waiting::Sleep(Span::from_us(100)))?;
@@ -139,6 +162,7 @@ pub(super) fn unit(
         // Without the terms of the machine, constraints would be admitted whose timers alone
         // take all of a CPU: nothing else would execute there, and the study would not end.
         .terms(costs.terms())
+        .at_most(LONGEST)
         .threads(4)
         .main(Constraint::aperiodic(1))
         .and(second, POLICY, move || {
@@ -234,7 +258,9 @@ impl Side {
                 .barrier()
                 .map_err(|broken| format!("{broken:?}"))?;
             let iterations = if task.grain > 16 { TRIED / 10 } else { TRIED };
-            let ns = self.shared.work(&mut member, task, iterations)?;
+            let most = LIMIT.as_ns();
+            let ns = self.shared.work(&mut member, task, (iterations, most))?;
+            rest(ns);
             let ps = self.larger(ns)? * 1_000 / iterations;
             least = least.min(ps.max(1));
         }
@@ -260,6 +286,8 @@ impl Side {
         let executed = 1_000 * PERIODS * budget.as_ns();
         let iterations = executed.div_ceil(free).max(1);
         self.shared.iterations.store(iterations, Ordering::Relaxed);
+        let most = LATE * PERIODS * period.as_ns() + SLACK;
+        self.shared.most.store(most, Ordering::Relaxed);
         self.shared.go.store(0, Ordering::Release);
         self.member
             .barrier()
@@ -285,6 +313,7 @@ impl Side {
             None => 0,
         };
         let ns = self.larger(taken)?;
+        rest(ns);
         Ok(if refused > 0 {
             0
         } else {
@@ -306,7 +335,8 @@ fn flown(shared: &Shared, gang: &Gang, task: Task) -> Result<u64, String> {
     // Both begin with a fresh period.
     thread::wait_next_period().map_err(|error| format!("{error:?}"))?;
     meet(&mut member, true)?;
-    let taken = shared.work(&mut member, task, shared.iterations.load(Ordering::Relaxed));
+    let limits = [&shared.iterations, &shared.most].map(|limit| limit.load(Ordering::Relaxed));
+    let taken = shared.work(&mut member, task, limits.into());
     meet(&mut member, true)?;
     taken
 }

@@ -11,7 +11,7 @@ use punctual_terminal::origin;
 use punctual_thread::{Constraint, Runtime, thread};
 
 use super::bsp::computed;
-use super::{LIMIT, POLICY, two_cpus};
+use super::{LIMIT, LONGEST, POLICY, two_cpus};
 use crate::answers::quantile;
 use crate::costs::Costs;
 
@@ -132,6 +132,7 @@ fn element() -> u64 {
 fn admission(cpu: u32) -> Result<[u64; 11], String> {
     let runtime = Runtime::on(cpu, POLICY)
         .terms(Machine::default())
+        .at_most(LONGEST)
         .main(Constraint::aperiodic(1));
     let changes = || -> Result<Vec<u64>, String> {
         let constraint = |us| Constraint::reservation(PERIOD, Work::from_us(us)).priority(5);

@@ -7,7 +7,7 @@ use punctual_model::{Class, Machine, Span, System, TaskId, Work};
 use punctual_thread::{Constraint, Runtime, thread};
 use punctual_trace::{Behavior, Log};
 
-use super::{LIMIT, POLICY, Told, two_cpus};
+use super::{LIMIT, LONGEST, POLICY, Told, two_cpus};
 use crate::answers::Row;
 use crate::costs::Costs;
 use crate::skew::{CORRECTIONS, FIRST, LOADS, SPARED, skews};
@@ -45,6 +45,7 @@ fn releases() -> Result<Vec<[u64; 2]>, String> {
     };
     let runtime = Runtime::on(first, POLICY)
         .terms(Machine::default())
+        .at_most(LONGEST)
         .main(Constraint::aperiodic(1))
         .and(second, POLICY, move || teller.tell(passes(&theirs)));
     let both = runtime.start(move || (passes(&gang), told.hear()));
