@@ -1,13 +1,12 @@
 //! Gangs: the skew of their members, and the barriers that time replaces
 //!
-//! A job takes its whole wcet C at most, and completes within R of its arrival. How long it will take
-//! changes nothing before it starts, so it starts within R − C. No member starts before its arrival,
-//! and all arrive at one instant of clocks that differ by the clock error. So two members start
-//! within the greatest R − C and the clock error of each other.
+//! A job takes its whole wcet C at most, and completes within R of its arrival. How long it will
+//! take changes nothing before it starts, so it starts within R − C. No member starts before its
+//! arrival, and all arrive at one instant of clocks that differ by the clock error. So two members
+//! start within the greatest R − C and the clock error of each other.
 //!
-//! Where the same reservations go before the members of all CPUs, and nothing takes time from one CPU
-//! alone, all CPUs decide alike (Dinda, Wang, Wang, Beauchene and Hetland 2018, section 4.1), and
-//! only clocks differ.
+//! All CPUs decide alike where the same reservations go before their members and nothing takes
+//! time from one CPU alone (Nautilus, section 4.1). Then only clocks differ.
 //!
 //! A barrier is needless if the latest end of the superstep before it, and the clock error, are not
 //! behind the beginning of the next one.

@@ -9,8 +9,8 @@
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
 //! meant to read it whole: `node` (entities and their costs), `together`, `supply`, `locks`,
-//! `waits` (precedence), `window` (busy windows and demand), `chain`, `gang`, `derive`. It refuses to
-//! certify a rule that it cannot check, and says so; the table of note 0009 lists all of them.
+//! `waits` (precedence), `window` (busy windows and demand), `chain`, `gang`, `derive`. It refuses
+//! to certify a rule that it cannot check, and says so; the table of note 0009 lists all of them.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
 #![forbid(unsafe_code)]

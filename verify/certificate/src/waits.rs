@@ -2,11 +2,11 @@
 //!
 //! A job of b starts when the jobs of a that arrived before it are completed. Within a node this
 //! costs nothing where each of them goes before it in any case, and is ready when it arrives.
-//! Elsewhere b may wait R(a) − δ after its arrival. This δ is the least distance from the arrival of
-//! a job of a to that of a job of b that waits for it. From one CPU to another a may arrive later by
-//! the clock error. A job that waits is one that is released late, so waiting is jitter, and bounds
-//! and waiting are the least solution of their equations (Tindell and Clark 1994). Where no R is
-//! above its δ, nobody waits.
+//! Elsewhere b may wait R(a) − δ after its arrival. This δ is the least distance from the arrival
+//! of a job of a to that of a job of b that waits for it. From one CPU to another a may arrive
+//! later by the clock error. A job that waits is one that is released late, so waiting is jitter.
+//! Bounds and waiting are the least solution of their equations (Tindell and Clark 1994). Where no
+//! R is above its δ, nobody waits.
 
 use crate::Why;
 use crate::chain::gcd;

@@ -1,60 +1,17 @@
 //! Certificates of systems whose numbers can be found by hand, and of changed ones
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::{FP, alike, bulk, system};
 use punctual_certificate::system::{
-    Cpu, Gang, Machine, Policy, Required, Reserve, Resource, Scheduler, Slot, Superstep, Supply,
-    System, Task, Use,
+    Machine, Policy, Required, Resource, Scheduler, Slot, Supply, System, Task, Use,
 };
 use punctual_certificate::{
-    Certificate, Claims, EntityClaim, GangClaim, LedClaim, PLAN_FORMAT, PlanCertificate, Wrong,
+    Certificate, Claims, EntityClaim, LedClaim, PLAN_FORMAT, PlanCertificate, Wrong,
     certify_admitted, certify_late, certify_overdue, digest, read, verify, verify_plan,
 };
 use serde_json::Value;
-
-const FP: Policy = Policy::FixedPriority { preemptive: true };
-
-fn task(name: &str, wcet: u64, period: u64, deadline: u64, priority: u32) -> Task {
-    Task {
-        name: name.into(),
-        cpu: 0,
-        scheduler: None,
-        slots: Vec::new(),
-        class: "periodic".into(),
-        separation: Some(period),
-        wcet: Some(wcet),
-        deadline: Some(deadline),
-        priority,
-        phase: 0,
-        jitter: 0,
-        places: 65,
-        suspension: 0,
-        suspensions: 0,
-        section: 0,
-        shortest: 0,
-        uses: Vec::new(),
-        after: Vec::new(),
-        follows: Vec::new(),
-    }
-}
-
-fn system(policy: Policy, rows: &[(u64, u64, u64)]) -> System {
-    let tasks = rows.iter().enumerate().map(|(index, &(c, t, d))| {
-        let priority = u32::try_from(rows.len() - index).unwrap();
-        task(&format!("t{index}"), c, t, d, priority)
-    });
-    System {
-        cpus: vec![Cpu {
-            name: "0".into(),
-            policy,
-        }],
-        tasks: tasks.collect(),
-        machine: Machine {
-            limit_ppm: 1_000_000,
-            ..Machine::default()
-        },
-        ..System::default()
-    }
-}
 
 fn section(resource: usize, length: u64) -> Use {
     Use {
@@ -324,166 +281,6 @@ fn samples() -> Vec<Certificate> {
         certify_admitted(&bulk()).unwrap(),
         certify_admitted(&alike()).unwrap(),
     ]
-}
-
-/// Two CPUs with work that goes first on the second one, and a gang of two supersteps whose first
-/// barrier stays.
-fn bulk() -> System {
-    let rows = [(20, 100, 100), (20, 100, 100), (5, 100, 100), (5, 100, 100)];
-    let mut bulk = system(FP, &rows);
-    bulk.cpus.push(Cpu {
-        name: "1".into(),
-        policy: FP,
-    });
-    for (index, task) in bulk.tasks.iter_mut().enumerate() {
-        task.cpu = index % 2;
-        task.priority = if index < 2 { 2 } else { 1 };
-        task.phase = if index < 2 { 0 } else { 26 };
-        match index < 2 {
-            true => task.follows = vec![2, 3],
-            false => task.after = vec![0, 1],
-        }
-    }
-    let mut first = task("first", 6, 50, 50, 9);
-    first.cpu = 1;
-    bulk.tasks.push(first);
-    let superstep = |name: &str, members: [usize; 2]| Superstep {
-        name: name.into(),
-        members: members.to_vec(),
-    };
-    bulk.gangs.push(Gang {
-        name: "bulk".into(),
-        supersteps: vec![superstep("compute", [0, 1]), superstep("write", [2, 3])],
-    });
-    bulk.machine.clock_error = 1;
-    bulk
-}
-
-/// Two CPUs with the same reservation before the members of a gang.
-fn alike() -> System {
-    let rows = [(3, 10, 10), (3, 10, 10), (4, 20, 20), (4, 20, 20)];
-    let mut alike = system(FP, &rows);
-    alike.cpus.push(Cpu {
-        name: "1".into(),
-        policy: FP,
-    });
-    for (index, task) in alike.tasks.iter_mut().enumerate() {
-        task.cpu = index % 2;
-        task.priority = if index < 2 { 2 } else { 1 };
-        if index < 2 {
-            task.class = "reservation".into();
-        }
-    }
-    alike.gangs.push(Gang {
-        name: "step".into(),
-        supersteps: vec![Superstep {
-            name: "step".into(),
-            members: vec![2, 3],
-        }],
-    });
-    alike.machine.clock_error = 2;
-    alike
-}
-
-fn gangs(certificate: &Certificate) -> &[GangClaim] {
-    match &certificate.claims {
-        Claims::Admitted { gangs, .. } => gangs,
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_gang_is_certified_by_its_latest_starts_and_its_barriers_by_their_ends() {
-    let certificate = certify_admitted(&bulk()).unwrap();
-    assert_eq!(verify(&certificate), Ok(()));
-    let gang = &gangs(&certificate)[0];
-    // `compute` ends by 26 behind 6 of `first`, which is 1 more than its writing can tell.
-    assert_eq!(gang.supersteps[0].latest, [0, 6]);
-    assert_eq!(gang.supersteps[0].skew, 7);
-    let barrier = |place: usize| {
-        let claim = &gang.barriers[place];
-        (claim.end, claim.begins, claim.left_out)
-    };
-    assert_eq!(barrier(0), (26, 26, false));
-    // `write` may be released with everything before it: 6 + 20 + 5 on the second CPU.
-    assert_eq!(barrier(1), (26 + 31, 100, true));
-    let waiting: Vec<u64> = entities(&certificate).iter().map(|e| e.waiting).collect();
-    assert_eq!(waiting.iter().max(), Some(&1));
-    // One clock tick less, and it goes.
-    let mut exact = bulk();
-    exact.machine.clock_error = 0;
-    let certificate = certify_admitted(&exact).unwrap();
-    assert!(gangs(&certificate)[0].barriers.iter().all(|b| b.left_out));
-}
-
-#[test]
-fn a_forged_gang_is_refused_and_the_number_is_named() {
-    let certificate = certify_admitted(&bulk()).unwrap();
-    let text = serde_json::to_string(&certificate).unwrap();
-    for (place, true_, false_) in [
-        ("gangs[0].supersteps[0].skew", "\"skew\":7", "\"skew\":6"),
-        (
-            "gangs[0].supersteps[0].latest[1]",
-            "\"latest\":[0,6]",
-            "\"latest\":[0,5]",
-        ),
-        (
-            "gangs[0].barriers[0].left_out",
-            "\"begins\":26,\"left_out\":false",
-            "\"begins\":26,\"left_out\":true",
-        ),
-        ("gangs[0].barriers[0].end", "\"end\":26", "\"end\":25"),
-        (
-            "gangs[0].barriers[0].clocks",
-            "\"clocks\":1,\"begins\":26",
-            "\"clocks\":0,\"begins\":26",
-        ),
-    ] {
-        assert!(text.contains(true_), "{true_} in {text}");
-        let forged = read(&text.replacen(true_, false_, 1)).unwrap();
-        let wrong = verify(&forged).unwrap_err().to_string();
-        assert!(
-            wrong.starts_with(&format!("claims.admitted.{place}")),
-            "{wrong}"
-        );
-    }
-    // Members that do not arrive together, or on one CPU, are no gang.
-    for change in [
-        (|task: &mut Task| task.phase = 1) as fn(&mut Task),
-        |task| task.wcet = Some(19),
-        |task| task.cpu = 1,
-    ] {
-        let mut other = bulk();
-        change(&mut other.tasks[0]);
-        let why = certify_admitted(&other).unwrap_err().to_string();
-        assert!(why.contains("do not arrive together"), "{why}");
-    }
-}
-
-#[test]
-fn cpus_that_decide_alike_differ_by_their_clocks_alone() {
-    let skew = |system: &System| {
-        let certificate = certify_admitted(system).unwrap();
-        let step = &gangs(&certificate)[0].supersteps[0];
-        (step.alike, step.skew)
-    };
-    assert_eq!(skew(&alike()), (true, 2));
-    let differs = |change: fn(&mut System)| {
-        let mut other = alike();
-        change(&mut other);
-        assert_eq!(skew(&other), (false, 5));
-    };
-    differs(|s| s.tasks[1].phase = 1);
-    differs(|s| (s.tasks[0].class, s.tasks[1].class) = ("periodic".into(), "periodic".into()));
-    differs(|s| s.tasks[1].priority = 3);
-    differs(|s| (s.tasks[1].wcet, s.tasks[0].section) = (Some(2), 0));
-    let mut taken = alike();
-    taken.machine.reserves.push(Reserve {
-        name: "kernel".into(),
-        budget: 1,
-        period: 100,
-    });
-    assert_eq!(skew(&taken), (false, 6));
 }
 
 #[test]

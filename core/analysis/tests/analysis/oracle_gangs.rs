@@ -1,6 +1,6 @@
 //! Random gangs, and the `response-time-analysis` crate on each of their CPUs
 //!
-//! The crate knows one CPU. A gang is admitted if every deadline is kept on every CPU of it, and the
+//! The crate knows one CPU. A gang is admitted if every deadline is kept on every CPU of it. The
 //! latest start of a member is its response without its own work. Both follow from the crate's
 //! bounds without a line of ours.
 
