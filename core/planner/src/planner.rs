@@ -6,7 +6,7 @@ use core::cmp::Reverse;
 
 use punctual_model::{Instant, Mode, Ticks, Unit, Work};
 
-use crate::{Available, Capacities, Late, Locality, Location, Refusal, Search, Segments, Why};
+use crate::{Available, Capacities, Late, Locality, Location, Refusal, Search, Segments, Use, Why};
 
 /// When and where a segment executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub struct Placement<U: Unit = Ticks> {
 }
 
 /// A segment in the window: its value, its rank by effective deadline, its earliest start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Candidate<U: Unit> {
     /// It switches to another process, and that counts.
     switches: bool,
@@ -30,6 +30,14 @@ struct Candidate<U: Unit> {
     end: Instant<U>,
     /// `None`: the one of those that are free by then.
     cpu: Option<usize>,
+}
+
+impl<U: Unit> Candidate<U> {
+    /// The least goes first; no two of a window have the same.
+    #[inline]
+    fn order(&self) -> (bool, Instant<U>, usize) {
+        (self.switches, self.value, self.rank)
+    }
 }
 
 /// A placement that may be taken back, and how much had been noted for that before.
@@ -295,45 +303,67 @@ impl<U: Unit> Planner<U> {
         if search.evaluations - self.evaluations < window as u64 {
             return Err(Why::OutOfTime);
         }
+        // The loop changes nothing of the planner, so it reads the same once.
+        let cpus = &self.times[..self.base.shared];
+        let free = cpus.iter().min().copied().unwrap_or(Instant::MAX);
         let mut best: Option<Candidate<U>> = None;
-        for position in 0..window {
-            let candidate = self.evaluate(segments, search, self.eligible[position]);
-            self.evaluations += 1;
-            let number = self.by_deadline[candidate.rank];
-            let deadline = self.effective[number];
+        let (mut evaluations, mut everywhere, mut late) = (0, true, None);
+        for &rank in &self.eligible[..window] {
+            let candidate = self.evaluate(segments, search, (rank, free));
+            evaluations += 1;
             // Where CPUs differ, not every choice of one is tried.
-            self.complete &= candidate.cpu.is_none();
+            everywhere &= candidate.cpu.is_none();
             // The end of one that would never end is its start.
+            let deadline = self.effective[self.by_deadline[rank]];
             if candidate.end > deadline || candidate.end == candidate.start {
-                let behind = self.vertices.len();
-                self.late.get_or_insert(Late {
-                    segment: number,
-                    start: candidate.start,
-                    effective_deadline: deadline,
-                    behind,
-                });
-                return Ok(None);
+                late = Some(candidate);
+                break;
             }
-            let untried = tried.is_none_or(|tried| candidate > tried);
-            if untried && best.is_none_or(|best| candidate < best) {
+            let untried = tried.is_none_or(|tried| candidate.order() > tried.order());
+            if untried && best.is_none_or(|best| candidate.order() < best.order()) {
                 best = Some(candidate);
             }
+        }
+        self.evaluations += evaluations;
+        self.complete &= everywhere;
+        if let Some(candidate) = late {
+            self.note_late(candidate);
+            return Ok(None);
         }
         self.complete &= window == self.eligible.len();
         Ok(best)
     }
 
-    /// An eligible segment, as early as it can start.
-    fn evaluate(&self, segments: &Segments<U>, search: &Search, rank: usize) -> Candidate<U> {
+    /// The first one that would be late is a reason for a refusal.
+    #[cold]
+    fn note_late(&mut self, candidate: Candidate<U>) {
+        let segment = self.by_deadline[candidate.rank];
+        self.late.get_or_insert(Late {
+            segment,
+            start: candidate.start,
+            effective_deadline: self.effective[segment],
+            behind: self.vertices.len(),
+        });
+    }
+
+    /// An eligible segment, as early as it can start; the first CPU is `free` from then on.
+    #[inline]
+    fn evaluate(
+        &self,
+        segments: &Segments<U>,
+        search: &Search,
+        (rank, free): (usize, Instant<U>),
+    ) -> Candidate<U> {
         let number = self.by_deadline[rank];
-        let (segment, ready) = (segments.segment(number), self.ready(segments, number));
+        let (segment, uses, location) = segments.row(number);
+        let ready = self.ready(number, uses);
         let value = |start| {
             let deadline = self.effective[number];
             let heuristic = search.heuristic;
             heuristic.value(segment.release, start, segment.wcet, deadline)
         };
-        if let Some(location) = segments.location(number) {
-            let located = self.locate(segment.wcet, &location, ready, search);
+        if let Some(location) = location {
+            let located = self.locate(segment.wcet, location, ready, search);
             let start = located.start;
             let (value, switches) = (value(start), located.switches);
             return Candidate {
@@ -343,8 +373,7 @@ impl<U: Unit> Planner<U> {
                 ..located
             };
         }
-        let cpus = &self.times[..self.base.shared];
-        let start = ready.max(cpus.iter().min().copied().unwrap_or(Instant::MAX));
+        let start = ready.max(free);
         Candidate {
             switches: false,
             value: value(start),
@@ -356,6 +385,7 @@ impl<U: Unit> Planner<U> {
     }
 
     /// A segment with a location, on the best CPU for it. O(CPUs).
+    #[inline(never)]
     fn locate(
         &self,
         wcet: Work<U>,
@@ -393,10 +423,10 @@ impl<U: Unit> Planner<U> {
     }
 
     /// The latest of: its release, its predecessors' ends, its resources.
-    fn ready(&self, segments: &Segments<U>, number: usize) -> Instant<U> {
+    #[inline]
+    fn ready(&self, number: usize, uses: &[Use]) -> Instant<U> {
         let own = self.times[self.base.ready + number];
-        let uses = segments.uses(number).iter();
-        uses.fold(own, |start, used| {
+        uses.iter().fold(own, |start, used| {
             let base = match used.mode {
                 Mode::Shared => self.base.shared,
                 Mode::Exclusive => self.base.exclusive,
@@ -482,7 +512,7 @@ impl<U: Unit> Planner<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Book, Segment, Use};
+    use crate::{Book, Segment};
     use punctual_model::Span;
 
     /// Where all that is kept stands, and how much room it has.

@@ -372,6 +372,14 @@ impl<U: Unit> Segments<U> {
         &self.rows[number].segment
     }
 
+    /// A segment with its uses, and where it executes best.
+    #[inline]
+    pub(crate) fn row(&self, number: usize) -> (&Segment<U>, &[Use], Option<&Location<U>>) {
+        let row = &self.rows[number];
+        let (from, to) = row.uses;
+        (&row.segment, &self.uses[from..to], row.location.as_ref())
+    }
+
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.uses.clear();
