@@ -30,7 +30,7 @@ use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::agenda::Agenda;
 use crate::effective::WaitOrder;
-use crate::event::{Decision, Entry, Event, Message};
+use crate::event::{Decision, Entry, Event};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
@@ -170,22 +170,15 @@ impl<P: Policy> Shard<P> {
         self.serve_parked(now, sink);
         // A thread that ends a section with its last tick of budget may complete with it; if it
         // does not, the timer that is armed for this very instant enters again.
-        let ends_section = matches!(event, Event::Unprotect | Event::Unlock { .. });
-        if !ends_section && !matches!(event, Event::Protect | Event::Lock { .. }) {
+        let of_section = matches!(
+            event,
+            Event::Protect | Event::Unprotect | Event::Lock { .. } | Event::Unlock { .. }
+        );
+        if !of_section {
             self.enforce_budget(now, sink);
             self.enforce_sections(now, sink);
         }
         (self.decide(now, sink), refused)
-    }
-
-    /// The next message for another CPU. Take them all after each [`Shard::handle`].
-    pub fn take_message(&mut self) -> Option<Message> {
-        let frontier = |thread: usize| self.threads[thread].frontier(&self.pool);
-        let message = self.precedences.take_message(frontier);
-        message.or_else(|| {
-            let (to, slot, frontier) = self.agenda.as_mut()?.take_news()?;
-            Some(Message { to, slot, frontier })
-        })
     }
 
     /// The thread that runs since the last decision.
@@ -265,12 +258,6 @@ impl<P: Policy> Shard<P> {
             Ok(t) => JobStamp::of(t),
             Err(_) => JobStamp::NONE,
         }
-    }
-
-    /// Whether [`Shard::take_message`] has one.
-    #[inline]
-    pub fn has_message(&self) -> bool {
-        self.precedences.has_message() || self.agenda.as_ref().is_some_and(|a| a.has_message())
     }
 
     /// Jobs with a deadline that arrived before the horizon and are not done (reservations: in the

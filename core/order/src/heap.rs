@@ -171,19 +171,35 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     /// Written without jumps between the children: which of them is the least is anybody's guess,
-    /// and a wrong one costs more than looking at all four.
+    /// and a wrong one costs more than looking at all four. Their places are compared, not their
+    /// entries moved.
     #[inline]
     fn least_child(&self, at: usize) -> Option<(usize, Entry<K>)> {
         let first = at * ARITY + 1;
-        let end = (first + ARITY).min(self.entries.len());
-        let (&eldest, others) = self.entries.get(first..end)?.split_first()?;
-        let (mut child, mut least) = (first, eldest);
-        for (index, &other) in (first + 1..).zip(others) {
-            let is_less = other.key < least.key;
-            child = if is_less { index } else { child };
-            least = if is_less { other } else { least };
-        }
-        Some((child, least))
+        let rest = self.entries.get(first..)?;
+        let least = match rest.first_chunk::<ARITY>() {
+            Some(all) => {
+                let one = usize::from(all[1].key < all[0].key);
+                let other = 2 + usize::from(all[3].key < all[2].key);
+                if all[other].key < all[one].key {
+                    other
+                } else {
+                    one
+                }
+            }
+            None => {
+                let mut least = 0;
+                for (place, entry) in rest.iter().enumerate() {
+                    least = if entry.key < rest[least].key {
+                        place
+                    } else {
+                        least
+                    };
+                }
+                least
+            }
+        };
+        Some((first + least, *rest.get(least)?))
     }
 }
 

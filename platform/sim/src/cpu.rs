@@ -13,7 +13,6 @@ use punctual_kern::{
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;
 
-use crate::RATE;
 use crate::agendas::Order;
 use crate::body::{Act, Body, Nudges, Step};
 use crate::child::{Child, children};
@@ -23,6 +22,7 @@ use crate::faults::Faults;
 use crate::random::Random;
 use crate::recorded::{Gap, Recorded, RecordedThread, Recording};
 use crate::run::{Completion, Counters, CpuInput, retimed};
+use crate::{RATE, earlier};
 
 /// Arrivals that this platform feeds to one thread.
 struct Feed<'a> {
@@ -270,23 +270,18 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let message = self.inbox.front().map(|(at, _)| *at);
         let order = self.orders.front().map(|(at, _)| *at);
-        let due = [
-            order,
-            self.section_end,
-            self.timer,
-            arrival,
-            message,
-            self.plan.due(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()?;
-        Some(due.max(self.asleep_until))
+        let own = earlier(earlier(self.timer, self.section_end), arrival);
+        let told = earlier(earlier(order, message), self.plan.due());
+        Some(earlier(own, told)?.max(self.asleep_until))
     }
 
     /// Lets the processor stand still if a standstill begins before `next`; then the next instant
     /// has changed and must be asked for again.
+    #[inline]
     pub(crate) fn stand_still(&mut self, next: Instant) -> bool {
+        if self.gaps.is_empty() && self.standstills.is_empty() {
+            return false;
+        }
         let Some((at, length, cause)) = self.take_standstill(next) else {
             return false;
         };
@@ -396,7 +391,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         doing.step = None;
         let done = act == Act::Complete;
         let job = doing.job.unwrap_or(0);
-        let arrival = self.shard.job(id).map_or(now, |job| job.arrival);
+        let ended = done.then(|| self.shard.job(id)).flatten();
+        let arrival = ended.map_or(now, |job| job.arrival);
         if act.ends_job() {
             doing.job = None;
         }
@@ -426,8 +422,10 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     fn enter_once(&mut self, now: Instant, event: Event) -> Decision {
         self.save_progress(now);
         let missing = core::mem::take(&mut self.unreported);
-        for (_, span) in missing.by_cause() {
-            self.counters.missing(span);
+        if !missing.is_zero() {
+            for (_, span) in missing.by_cause() {
+                self.counters.missing(span);
+            }
         }
         let entry = Entry {
             missing,
@@ -502,10 +500,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         };
         let doing = &mut self.doing[id.index()];
         let is_new = doing.job.is_none();
+        let job = self.shard.job(id);
         if is_new {
-            let job = self.shard.job(id).map_or(0, |job| job.index);
-            let class = self.shard.constraint(id).map(|c| c.class);
-            doing.begin(job, class.and_then(|class| class.budget()));
+            let constraint = self.shard.constraint(id);
+            let budget = constraint.and_then(|constraint| constraint.class.budget());
+            doing.begin(job.map_or(0, |job| job.index), budget);
             if let Some(work) = planned {
                 let (work, act) = (Some(work), Act::Complete);
                 doing.step = Some(Step { work, act });
@@ -524,7 +523,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             *left = left.saturating_add(self.cache_delay);
         }
         // An overrun rule may have said that this job ends here.
-        if self.shard.job(id).is_some_and(|job| job.stop) {
+        if job.is_some_and(|job| job.stop) {
             step.work = Some(Work::ZERO);
             step.act = Act::Complete;
         }
@@ -546,6 +545,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         }
     }
 
+    #[inline]
     pub(crate) fn take_message(&mut self) -> Option<Message> {
         self.shard.take_message()
     }

@@ -130,6 +130,15 @@ impl Program {
         }
     }
 
+    /// Whether a job is work and nothing else.
+    #[inline]
+    fn is_one_step(&self, job: u64) -> bool {
+        self.locks.is_empty()
+            && self.suspensions == 0
+            && self.protected.is_zero()
+            && self.crash_at != Some(job)
+    }
+
     /// How far a job is at its beginning.
     fn begin(&self, job: u64) -> Progress {
         let mut progress = Progress {
@@ -292,11 +301,19 @@ impl Declared {
 }
 
 impl Body for Declared {
+    #[inline]
     fn begin(&mut self, job: u64, budget: Option<Work>) {
         self.program.follow(budget);
+        if self.program.is_one_step(job) {
+            // Nothing else of the progress is looked at.
+            self.progress.step = step(self.program.work, Act::Complete);
+            self.progress.has_begun = false;
+            return;
+        }
         self.progress = self.program.begin(job);
     }
 
+    #[inline]
     fn next(&mut self, _: Instant, _: &mut Nudges) -> Step {
         let Declared { program, progress } = self;
         if progress.has_begun {

@@ -26,6 +26,8 @@ mod recorded;
 mod requests;
 mod run;
 
+use punctual_model::Instant;
+
 pub use body::{Act, Body, Nudges, Step};
 pub use declared::script;
 pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
@@ -43,3 +45,13 @@ const RATE: punctual_model::Frequency = punctual_model::Frequency::NANOSECONDS;
 
 /// Most CPUs that one simulation has.
 pub const MAX_CPUS: usize = 256;
+
+/// Of two instants of which either may not be, the earlier.
+#[inline]
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, None) => one,
+        (None, other) => other,
+    }
+}

@@ -510,10 +510,12 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
         if !self.clocks.is_empty() {
             return self.truly_earliest();
         }
+        if let [(_, alone)] = &*self.members {
+            return alone.next_instant().map(|at| (at, 0));
+        }
         let instants = self.members.iter().enumerate();
-        instants
-            .filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)))
-            .min()
+        let instants = instants.filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)));
+        instants.min()
     }
 
     /// The same where clocks differ.

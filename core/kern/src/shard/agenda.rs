@@ -1,10 +1,11 @@
-//! Segments of a plan start and end, as jobs of their threads.
+//! Segments of a plan start and end, as jobs of their threads; messages tell other CPUs of that.
 
 use punctual_model::{Class, CpuId, Instant};
 use punctual_order::{Policy, Refusal};
 
 use super::{ConfigError, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::agenda::{AgendaStep, AgendaView, Head};
+use crate::event::Message;
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
@@ -123,5 +124,30 @@ impl<P: Policy> Shard<P> {
         {
             agenda.end();
         }
+    }
+
+    /// The next message for another CPU. Take them all after each [`Shard::handle`].
+    #[inline]
+    pub fn take_message(&mut self) -> Option<Message> {
+        match self.has_message() {
+            true => self.take_first_message(),
+            false => None,
+        }
+    }
+
+    #[inline(never)]
+    fn take_first_message(&mut self) -> Option<Message> {
+        let frontier = |thread: usize| self.threads[thread].frontier(&self.pool);
+        let message = self.precedences.take_message(frontier);
+        message.or_else(|| {
+            let (to, slot, frontier) = self.agenda.as_mut()?.take_news()?;
+            Some(Message { to, slot, frontier })
+        })
+    }
+
+    /// Whether [`Shard::take_message`] has one.
+    #[inline]
+    pub fn has_message(&self) -> bool {
+        self.precedences.has_message() || self.agenda.as_ref().is_some_and(|a| a.has_message())
     }
 }

@@ -153,7 +153,8 @@ impl<P: Policy> Shard<P> {
         t.state = State::Idle;
         match self.pool.pop(&mut t.backlog) {
             Some(pending) => self.start(thread, pending, sink),
-            None => self.commit_change(thread, sink),
+            None if t.change.is_some() => self.commit_change(thread, sink),
+            None => {}
         }
     }
 
