@@ -79,7 +79,8 @@ static void *first(void *argument)
     punctual_thread thread;
     punctual_constraint asks = punctual_aperiodic(9);
     IS(punctual_thread_create(&thread, "beside", &asks, every_ms, NULL), PUNCTUAL_OK);
-    IS(punctual_sleep(5 * MS), PUNCTUAL_OK);
+    while (beside == 0)
+        IS(punctual_sleep(MS), PUNCTUAL_OK);
     to_itself();
     /* Another one's are not delivered, and that is said. */
     SURE(pthread_kill(other, SIGUSR1) == ESRCH);
