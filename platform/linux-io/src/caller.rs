@@ -8,6 +8,7 @@ use punctual_model::Instant;
 use crate::backoff::Backoff;
 use crate::futex::FutexRequest;
 use crate::ring::{Ring, Waiter};
+use crate::sys::StackBounds;
 use crate::sys::calls::Direction;
 use crate::sys::origin::Origin;
 
@@ -65,6 +66,9 @@ pub trait Caller {
     /// Its CPU, in the order of the run.
     fn cpu(&self) -> usize;
 
+    /// The stack that it executes on, if it is its own.
+    fn stack(&self) -> Option<StackBounds>;
+
     /// This is the child, in which the thread is alone and no light thread from now on.
     fn in_child(&self);
 
@@ -80,6 +84,12 @@ static CURRENT: OnceLock<Current> = OnceLock::new();
 /// Tells who the platform's light threads are. The first call counts.
 pub fn install(current: Current) {
     let _ = CURRENT.set(current);
+}
+
+/// Whether there may be light threads. Before that nothing here needs storage per thread, which is
+/// not there yet when a library is called that the loader initialises first.
+pub(crate) fn is_installed() -> bool {
+    CURRENT.get().is_some()
 }
 
 /// The calling light thread.

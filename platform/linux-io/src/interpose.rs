@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use punctual_switch::entry_with_caller;
 
-use crate::caller::current;
+use crate::caller::{current, is_installed};
 use crate::futex::FutexRequest;
 use crate::inside::{Inside, rest_of_text};
 use crate::sys::{self, ObjectCallback};
@@ -125,7 +125,7 @@ unsafe extern "C" fn dl_iterate_phdr_for(
     returns_to: usize,
 ) -> c_int {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-    let _inside = Inside::enter(returns_to);
+    let _inside = is_installed().then(|| Inside::enter(returns_to));
     let mut next = NEXT.load(Ordering::Relaxed);
     if next.is_null() {
         next = sys::next_symbol(c"dl_iterate_phdr");

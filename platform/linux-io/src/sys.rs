@@ -102,6 +102,44 @@ pub(crate) fn at_fork(
     unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }
 }
 
+/// Where a stack lies.
+#[derive(Clone, Copy, Debug)]
+pub struct StackBounds {
+    /// Its lowest byte.
+    pub lowest: *mut u8,
+    /// Its bytes.
+    pub bytes: usize,
+    /// Bytes below it that nobody may touch.
+    pub guard: usize,
+}
+
+/// Initialises attributes as those of a thread with this stack.
+///
+/// # Safety
+/// The attributes are to a place for some, which are not initialised.
+pub(crate) unsafe fn describe_stack(
+    attributes: *mut ThreadAttributes,
+    stack: StackBounds,
+) -> c_int {
+    let StackBounds {
+        lowest,
+        bytes,
+        guard,
+    } = stack;
+    // SAFETY: as the caller vouches.
+    let made = unsafe { libc::pthread_attr_init(attributes) };
+    if made != 0 {
+        return made;
+    }
+    // SAFETY: initialised.
+    let set = unsafe { libc::pthread_attr_setstack(attributes, lowest.cast(), bytes) };
+    if set != 0 {
+        return set;
+    }
+    // SAFETY: as above.
+    unsafe { libc::pthread_attr_setguardsize(attributes, guard) }
+}
+
 /// `strtok(3)` with a place of the caller's; below the entry of `interpose`.
 pub(crate) use libc::strtok_r;
 

@@ -1,6 +1,7 @@
 //! A run: CPUs with their threads, for a while, for real.
 
 pub(crate) mod backed;
+pub(crate) mod beside;
 pub(crate) mod carrier;
 pub(crate) mod catching;
 pub(crate) mod contain;
@@ -38,6 +39,7 @@ use crate::record::input::{CpuInput, RunError, RunOptions};
 use crate::record::outcome::{ClocksSeen, CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::record::per_cpu::Shared;
 use crate::record::post::Post;
+use crate::run::beside::check_libraries;
 use crate::run::mode::{MemoryLock, claim_signal};
 use crate::run::room::check_room;
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
@@ -71,6 +73,7 @@ where
     S: Sink + Send + 'static,
 {
     let _one = alone()?;
+    check_libraries()?;
     check_cpus(&input)?;
     check_threads(&input, options)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;

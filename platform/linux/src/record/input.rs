@@ -178,6 +178,15 @@ pub enum RunError {
         /// How much it may be.
         most: u64,
     },
+    /// A library of the process is one that light threads cannot be beside; nothing has been made.
+    Beside {
+        /// What it is.
+        what: &'static str,
+        /// Its file.
+        file: String,
+        /// Why, and what to do.
+        advice: &'static str,
+    },
     /// The C library lacks something that light threads need (they need glibc).
     Library {
         /// What is missing.
@@ -214,6 +223,9 @@ impl fmt::Display for RunError {
                     f,
                     "{what}: {asked} are asked for, and {most} is the most here"
                 )
+            }
+            RunError::Beside { what, file, advice } => {
+                write!(f, "no run beside {what} ({file}): {advice}")
             }
             RunError::Library { symbol } => {
                 write!(

@@ -12,6 +12,8 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 
+use punctual_linux_io::StackBounds;
+
 use crate::sys;
 
 const PAGE: usize = 4_096;
@@ -85,6 +87,17 @@ impl Stack {
     pub fn contains(&self, pointer: u64) -> bool {
         let begin = self.area.addr() as u64 + GUARD as u64;
         (begin..=self.top().addr() as u64).contains(&pointer)
+    }
+
+    /// The usable part, if the caller stands on it.
+    pub(crate) fn bounds_here(&self) -> Option<StackBounds> {
+        let here = 0_u8;
+        let stands_here = self.contains((&raw const here).addr() as u64);
+        stands_here.then(|| StackBounds {
+            lowest: self.area.wrapping_add(GUARD),
+            bytes: self.bytes(),
+            guard: GUARD,
+        })
     }
 
     /// Usable bytes.

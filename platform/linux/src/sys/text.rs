@@ -27,6 +27,36 @@ pub(crate) fn function_range(name: &CStr) -> Option<(u64, u64)> {
     (known != 0).then_some((begin, begin + entry.st_size))
 }
 
+/// A loaded object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Object {
+    /// Where it begins.
+    pub(crate) begin: usize,
+    /// Its file, as the loader names it.
+    pub(crate) file: String,
+}
+
+/// The object that an address lies in; `None`: in none.
+pub(crate) fn object_of(address: *const ()) -> Option<Object> {
+    let mut object = core::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: any address may be asked for; the place for the answer is valid.
+    let known = unsafe { libc::dladdr(address.cast(), object.as_mut_ptr()) };
+    if known == 0 {
+        return None;
+    }
+    // SAFETY: the loader has filled it in.
+    let object = unsafe { object.assume_init() };
+    let file = match object.dli_fname.is_null() {
+        true => String::new(),
+        // SAFETY: the loader's names are C strings.
+        false => unsafe { CStr::from_ptr(object.dli_fname) }
+            .to_string_lossy()
+            .into_owned(),
+    };
+    let begin = object.dli_fbase.addr();
+    Some(Object { begin, file })
+}
+
 /// Executable ranges of the loaded objects whose file name `select` accepts.
 pub(crate) fn text_ranges(mut select: impl FnMut(&[u8]) -> bool) -> Vec<(u64, u64)> {
     struct Search<'a> {

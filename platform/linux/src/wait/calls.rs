@@ -4,7 +4,9 @@ use core::ffi::c_long;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
-use punctual_linux_io::{Backoff, Caller, Direction, FutexRequest, Origin, Ring, Waiter};
+use punctual_linux_io::{
+    Backoff, Caller, Direction, FutexRequest, Origin, Ring, StackBounds, Waiter,
+};
 use punctual_model::Instant;
 
 use crate::entry::request::{enter, open_gate, take_deferred_preemption};
@@ -99,6 +101,10 @@ impl Caller for Light {
 
     fn cpu(&self) -> usize {
         host(self).index
+    }
+
+    fn stack(&self) -> Option<StackBounds> {
+        Light::stack(self).bounds_here()
     }
 
     fn in_child(&self) {

@@ -255,6 +255,75 @@ fn signals_come_to_the_thread_that_sends_them_and_faults_to_the_program_s_handle
 }
 
 #[test]
+fn each_thread_finds_its_own_stack_where_it_asks_the_c_library() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/stacks.c", &FORTIFIED) {
+        assert_eq!(said, "three stacks\n");
+    }
+}
+
+/// Whether the compiler has such a library; says so where it has not.
+fn has_library(name: &str) -> bool {
+    let found = Command::new("cc")
+        .arg(format!("-print-file-name={name}"))
+        .output();
+    let found = found.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+    let has = found.is_ok_and(|path| Path::new(&path).exists());
+    if !has {
+        eprintln!("NOT TESTED: the compiler has no `{name}`");
+    }
+    has
+}
+
+/// What a program says that is started with these variables beside.
+fn says_with((folder, program): &(TempDir, PathBuf), variables: &[(&str, &str)]) -> String {
+    let ran = Command::new(program)
+        .env("LD_LIBRARY_PATH", folder.path())
+        .envs(variables.iter().copied())
+        .output()
+        .expect("a program that starts");
+    let [said, complained] = [&ran.stdout, &ran.stderr].map(|out| String::from_utf8_lossy(out));
+    assert!(ran.status.success(), "{}: {said}{complained}", ran.status);
+    said.into_owned()
+}
+
+#[test]
+fn a_run_beside_a_sanitizer_or_another_allocator_does_not_begin_and_says_why() {
+    let source = "runtime/capi/library/tests/c/beside.c";
+    for (flag, library) in [("address", "libasan.so"), ("thread", "libtsan.so")] {
+        if !has_library(library) {
+            continue;
+        }
+        let flags = format!("-fsanitize={flag}");
+        let Some(built) = compile(source, &["cc", "-std=c11", &flags]) else {
+            return;
+        };
+        let said = says_with(&built, &[]);
+        let begins = format!("no run beside the {flag} sanitizer (");
+        assert!(
+            said.contains(&begins) && said.contains(library) && said.contains("build the program"),
+            "{said}"
+        );
+    }
+    let Some(built) = compile(source, &C) else {
+        return;
+    };
+    let allocator = built.0.path().join("liballocator.so");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-fno-builtin", "-o"])
+        .arg(&allocator)
+        .arg(root().join("runtime/capi/library/tests/c/allocator.c"))
+        .status();
+    assert!(compiled.expect("the same compiler").success());
+    let allocator = allocator.display().to_string();
+    let said = says_with(&built, &[("LD_PRELOAD", &allocator)]);
+    let begins = "no run beside an allocator in the place of the C library's (";
+    assert!(
+        said.contains(begins) && said.contains(&allocator) && said.contains("LD_PRELOAD"),
+        "{said}"
+    );
+}
+
+#[test]
 fn run_after_run_nothing_is_left_in_the_process() {
     if let Some(said) = says_by("runtime/capi/library/tests/c/again.c", &FORTIFIED) {
         assert_eq!(said, "run after run, nothing is left\n");
