@@ -25,7 +25,7 @@ fn a_closure_that_waits_as_it_likes_is_admitted_and_run_as_a_reservation() {
         }
     });
     assert!(backed.is_ok());
-    let report = program.run_for(Span::from_ms(300)).expect("a run");
+    let report = program.run_for(Span::from_ms(1_500)).expect("a run");
     assert!(report.tasks.iter().any(|task| task.name == "backed"));
     assert_eq!(report.faults, Vec::<String>::new());
     assert!(jobs.load(Relaxed) > 0 && rounds.load(Relaxed) > 1);

@@ -213,7 +213,7 @@ fn preemptions_are_told_when_the_records_go_to_a_file() {
     let applications = Applications::default();
     applications.bring(application);
     let options = LiveOptions {
-        duration: Some(Span::from_ms(300)),
+        duration: Some(Span::from_ms(1_500)),
         force: true,
         applications,
         record: Some(Arc::new(tempfile::tempfile().unwrap())),

@@ -1,6 +1,7 @@
 //! Runs of threads that are created while they run, recorded: the same proof as for a file's run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::sync::{Condvar, Mutex, Queue, Semaphore};
 use punctual::thread::{self, SpawnError};
@@ -175,12 +176,22 @@ fn both_cpus_of_a_run_are_recorded_and_told_apart() {
         let child = thread::spawn("child", Constraint::aperiodic(9), body).expect("room");
         child.join().expect("its end");
     };
+    let done = Arc::new(AtomicBool::new(false));
+    let says_so = Arc::clone(&done);
     let both = Runtime::on(last, FIXED)
         .terms(System::default().machine)
-        .and(other, FIXED, child);
+        .and(other, FIXED, move || {
+            child();
+            says_so.store(true, Ordering::SeqCst);
+        });
     let recorded = record(both, 1 << 20, move || {
         child();
-        thread::sleep(ms(20));
+        // However long the other CPU is away.
+        let mut looks = 0;
+        while !done.load(Ordering::SeqCst) && looks < 30_000 {
+            thread::sleep(ms(1));
+            looks += 1;
+        }
     });
     let recorded = recorded.expect("a run");
     prove(&recorded);

@@ -1,5 +1,8 @@
 //! Runs whose tree is built and changed by their program, recorded: checked, replayed, judged.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use punctual::thread::{self, SpawnError};
 use punctual::tree::{Scheduler, Terms, Wait};
 use punctual::{Constraint, Ns, PolicyKind, RunReport, Runtime, Span, System, Work, record};
@@ -22,7 +25,7 @@ fn runtime() -> Runtime {
 
 /// Asks again while a thread is in the middle of a job or has nothing to run, or a loan counts.
 fn ask(mut request: impl FnMut() -> Result<(), SpawnError>) {
-    for _ in 0..2_000 {
+    for _ in 0..20_000 {
         match request() {
             Err(
                 SpawnError::HasJob
@@ -42,22 +45,30 @@ fn server(budget: u64, period: u64) -> Terms {
     Terms::server(kind, (Work::from_ms(budget), ms(period)))
 }
 
-/// Executes for about 200 us per job.
-fn jobs() {
-    let started = thread::now();
-    let busy = || {
-        let spent = started.zip(thread::now()).map(|(from, to)| to.since(from));
-        spent.is_some_and(|spent| spent < Span::from_us(200))
-    };
-    while busy() {
-        core::hint::spin_loop();
+/// Executes for about 200 us in its first job. Says how many have begun.
+fn jobs(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
+    let count = Arc::clone(count);
+    move || {
+        let started = thread::now();
+        let busy = || {
+            let spent = started.zip(thread::now()).map(|(from, to)| to.since(from));
+            spent.is_some_and(|spent| spent < Span::from_us(200))
+        };
+        while busy() {
+            core::hint::spin_loop();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        while thread::wait_next_period().is_ok() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
-    while thread::wait_next_period().is_ok() {}
 }
 
 /// Waits for 1 ms in each job, in which others see it.
-fn waiting_jobs() {
-    loop {
+fn waiting_jobs(count: &Arc<AtomicU32>) -> impl FnOnce() + Send + 'static {
+    let count = Arc::clone(count);
+    move || loop {
+        count.fetch_add(1, Ordering::Relaxed);
         thread::sleep(ms(1));
         if thread::wait_next_period().is_err() {
             return;
@@ -65,16 +76,30 @@ fn waiting_jobs() {
     }
 }
 
+/// Until so many jobs of each of them have begun, on a machine that comes to it in half a minute.
+fn until_begun(counts: &[Arc<AtomicU32>], jobs: u32) {
+    let begun = |count: &Arc<AtomicU32>| count.load(Ordering::Relaxed) >= jobs;
+    for _ in 0..30_000 {
+        if counts.iter().all(begun) {
+            return;
+        }
+        thread::sleep(ms(1));
+    }
+    panic!("they do not come: {counts:?}");
+}
+
 /// A child comes, gets threads, creates one, blocks, wakes, lends, and leaves.
 fn changes() -> Result<(), SpawnError> {
     let root = Scheduler::root()?;
     let every =
         |period, priority| Constraint::periodic(ms(period), Work::from_us(800)).priority(priority);
-    let control = thread::spawn("control", every(10, 9), jobs)?;
-    let moved = thread::spawn("moved", every(50, 3), jobs)?;
+    let counts: [Arc<AtomicU32>; 3] = Default::default();
+    let control = thread::spawn("control", every(10, 9), jobs(&counts[0]))?;
+    let moved = thread::spawn("moved", every(50, 3), jobs(&counts[1]))?;
     let net = root.promote("net", server(5, 10).priority(5).quota(2))?;
     let log = root.promote("log", server(2, 20).priority(4))?;
-    let own = net.spawn("own", every(50, 2).suspension(ms(2), 2), waiting_jobs)?;
+    let suspended = every(50, 2).suspension(ms(2), 2);
+    let own = net.spawn("own", suspended, waiting_jobs(&counts[2]))?;
     ask(|| root.grant(&moved, &net));
     let more = net.spawn("more", Constraint::aperiodic(1), || ());
     assert!(
@@ -84,11 +109,12 @@ fn changes() -> Result<(), SpawnError> {
     ask(|| net.block(&own, Wait::within(ms(1)).exclusive()));
     let _ = net.wake(&own);
     ask(|| log.lend(&net.recipient(), Work::from_us(500)));
-    thread::sleep(ms(100));
+    until_begun(&counts, 2);
     ask(|| root.revoke(&moved));
     ask(|| root.demote(&net));
     root.demote(&log)?;
-    thread::sleep(ms(100));
+    // The last one that has begun may be cut off.
+    until_begun(&counts, 5);
     for thread in [&control, &moved, &own] {
         let _ = thread.cancel();
     }
@@ -123,8 +149,8 @@ fn replaces() -> Result<(), SpawnError> {
     let net = root.promote("net", server(5, 10).priority(5))?;
     let every = |period| Constraint::periodic(ms(period), Work::from_us(800)).priority(2);
     let (fast, slow) = (
-        net.spawn("fast", every(20), jobs)?,
-        net.spawn("slow", every(50), jobs)?,
+        net.spawn("fast", every(20), jobs(&Arc::default()))?,
+        net.spawn("slow", every(50), jobs(&Arc::default()))?,
     );
     let free = net.spawn("free", Constraint::aperiodic(1), || {
         for _ in 0..1_000 {
@@ -188,11 +214,12 @@ fn in_a_file() -> Result<(), SpawnError> {
     let root = Scheduler::root()?;
     let (radio, plugin) = (root.child("radio")?, root.child("plugin")?);
     let every = Constraint::periodic(ms(60), Work::from_us(800));
-    let received = radio.spawn("receive", every, jobs)?;
-    let drawn = plugin.spawn("draw", every, jobs)?;
+    let counts: [Arc<AtomicU32>; 2] = Default::default();
+    let received = radio.spawn("receive", every, jobs(&counts[0]))?;
+    let drawn = plugin.spawn("draw", every, jobs(&counts[1]))?;
     let below = plugin.promote("below", server(1, 10));
     assert!(below.is_err(), "it has threads and no children");
-    thread::sleep(ms(200));
+    until_begun(&counts, 4);
     for thread in [&received, &drawn] {
         let _ = thread.cancel();
     }
