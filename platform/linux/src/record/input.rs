@@ -180,11 +180,11 @@ pub enum RunError {
     },
     /// A library of the process is one that light threads cannot be beside; nothing has been made.
     Beside {
-        /// What it is.
+        /// Its kind.
         what: &'static str,
         /// Its file.
         file: String,
-        /// Why, and what to do.
+        /// The reason, and the mending.
         advice: &'static str,
     },
     /// The C library lacks something that light threads need (they need glibc).

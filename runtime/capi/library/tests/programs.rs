@@ -274,7 +274,7 @@ fn has_library(name: &str) -> bool {
     has
 }
 
-/// What a program says that is started with these variables beside.
+/// The output of a program that is started with these variables.
 fn says_with((folder, program): &(TempDir, PathBuf), variables: &[(&str, &str)]) -> String {
     let ran = Command::new(program)
         .env("LD_LIBRARY_PATH", folder.path())
