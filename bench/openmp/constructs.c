@@ -1,9 +1,13 @@
 // Costs of constructs of OpenMP: the programs of Slite Fig. 8 and 10, and those of its rivals' tests.
 // One line each: name, unit, median, 99 of 100, largest, number. Compile with `gcc -O2 -fopenmp`.
 #include <omp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
 enum { MOST = 2000 };
@@ -70,16 +74,16 @@ static void nested(int outer, int inner) {
 }
 
 // Many in one region, measured by its first member.
-#define INSIDE(name, ...)                                                                         \
+#define INSIDE(name, count, ...)                                                                  \
     do {                                                                                          \
         _Pragma("omp parallel num_threads(2)") {                                                  \
-            for (int i = -100; i < 1000; i++) {                                                   \
+            for (int i = -100; i < (count); i++) {                                                \
                 unsigned long long start = __rdtsc();                                             \
                 __VA_ARGS__                                                                       \
                 if (i >= 0 && omp_get_thread_num() == 0) samples[i] = __rdtsc() - start;          \
             }                                                                                     \
         }                                                                                         \
-        report(name, "cycles", 1000);                                                             \
+        report(name, "cycles", count);                                                            \
     } while (0)
 
 static int fib(int n) {
@@ -135,19 +139,55 @@ static void items(int n) {
     if (result != 724) exit(1);
 }
 
+// Our own programs for Slite Fig. 10, as they are shipped.
+#define BENCH
+#include "../../examples/omp/sort.c"
+#include "../../examples/omp/strassen.c"
+#include "../../examples/omp/sparselu.c"
+
+static void programs(int n) {
+    char name[32];
+    double check = 0;
+    omp_set_num_threads(n);
+    snprintf(name, sizeof name, "sort-%d", n);
+    SECONDS(name, 3, { check = (double)sorted_numbers(1 << 22); });
+    if (check < 0) exit(1);
+    snprintf(name, sizeof name, "strassen-%d", n);
+    SECONDS(name, 3, { check = matrix_product(1024); });
+    if (check == -1) exit(1);
+    snprintf(name, sizeof name, "sparselu-%d", n);
+    SECONDS(name, 3, { check = decomposed(25, 50); });
+    if (check <= 0) exit(1);
+}
+
+// Starts a process that does nothing but use a CPU, until this one ends or stops it.
+static pid_t hog(void) {
+    pid_t own = getpid(), child = fork();
+    if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != own) _exit(0);
+    for (;;) NOTHING;
+}
+
 int main(void) {
     omp_set_max_active_levels(2);
     int sum = 0;
     for (int n = 1; n <= 8; n *= 2) regions(n);
     nested(2, 2);
     nested(8, 8);
-    INSIDE("barrier", { _Pragma("omp barrier") });
-    INSIDE("for", {
+    INSIDE("barrier", 1000, { _Pragma("omp barrier") });
+    INSIDE("for", 1000, {
         _Pragma("omp for schedule(dynamic)")
         for (int k = 0; k < 2; k++) NOTHING;
     });
-    INSIDE("single", { _Pragma("omp single") NOTHING; });
-    INSIDE("critical", { _Pragma("omp critical") sum++; });
+    INSIDE("single", 1000, { _Pragma("omp single") NOTHING; });
+    INSIDE("critical", 1000, { _Pragma("omp critical") sum++; });
     for (int n = 1; n <= 2; n++) items(n);
+    for (int n = 1; n <= 2; n++) programs(n);
+    pid_t other = hog();
+    if (other < 0) return 1;
+    INSIDE("barrier-hog", 100, { _Pragma("omp barrier") });
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
     return sum == 0;
 }

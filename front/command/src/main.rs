@@ -27,6 +27,8 @@ mod input;
 mod logfile;
 mod long_firings;
 mod omp;
+mod omp_record;
+mod omp_timeline;
 mod outcome;
 mod pages;
 mod patience;

@@ -7,7 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use punctual_terminal::ending::{Ended, Failure};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+
+use crate::{omp_record, omp_timeline};
 
 /// The file that the loader looks for.
 const LIBRARY: &str = "libgomp.so.1";
@@ -19,20 +21,26 @@ const VARIABLE: &str = "LD_LIBRARY_PATH";
 /// Runs a program of OpenMP that gcc compiled, on a library that leaves no CPU idle
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: those of the program; 2 no such library; 3 the program does not start.\n\n\
+    after_help = "Exit codes: those of the program; 2 no such library or record; 3 the program does not start. \
+    With --draw, 1: a carrier was idle while an item waited unstarted.\n\n\
     Examples:\n  \
     punctual omp ./program 1000\n  \
-    PUNCTUAL_OMP_TSC=strict punctual omp ./program   # keep the task scheduling constraint"
+    PUNCTUAL_OMP_TSC=strict punctual omp ./program   # keep the task scheduling constraint\n  \
+    PUNCTUAL_OMP_TRACE=record punctual omp ./program # write a record, to be drawn\n  \
+    punctual omp --draw record > timeline.svg"
 )]
 pub(crate) struct Args {
     /// The folder with libgomp.so.1; by default the one that is installed with the command
     #[arg(long, value_name = "FOLDER")]
     library: Option<PathBuf>,
+    /// Draws a record of PUNCTUAL_OMP_TRACE as svg; says whether a carrier was idle in vain
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["library", "words"])]
+    draw: Option<PathBuf>,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        required = true,
+        required_unless_present = "draw",
         value_name = "PROGRAM"
     )]
     words: Vec<OsString>,
@@ -40,6 +48,9 @@ pub(crate) struct Args {
 
 /// Replaces this process by the program. Returns only when it cannot be started.
 pub(crate) fn execute(args: &Args) -> Ended {
+    if let Some(record) = &args.draw {
+        return draw(record);
+    }
     let folder = folder(args.library.as_deref())?;
     let mut path = OsString::from(&folder);
     if let Some(before) = std::env::var_os(VARIABLE).filter(|before| !before.is_empty()) {
@@ -57,6 +68,28 @@ pub(crate) fn execute(args: &Args) -> Ended {
     Err(Failure::run(format!(
         "`{program}` does not start: {failed}"
     )))
+}
+
+/// Prints the timeline of a record, and what the record says beside it.
+fn draw(path: &Path) -> Ended {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::input(format!("{shown}: {error}")))?;
+    let record =
+        omp_record::read(&text).map_err(|error| Failure::input(format!("{shown}: {error}")))?;
+    println!("{}", omp_timeline::draw(&record));
+    let findings = record.check();
+    let (items, looks, sleeps) = (findings.items, findings.looks, findings.sleeps);
+    let idle = findings.idle.len();
+    eprintln!(
+        "{items} items offered, {looks} looks in vain, {sleeps} sleeps; idle while an item waited: {idle}"
+    );
+    findings
+        .idle
+        .iter()
+        .take(10)
+        .for_each(|line| eprintln!("{line}"));
+    Ok(Ending::of(idle == 0))
 }
 
 /// The folder of the library, as the loader may look for it from anywhere.

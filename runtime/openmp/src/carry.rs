@@ -14,6 +14,7 @@ use punctual_switch::{
 
 use crate::parts::{After, Carrier, Identity, Member, Team, Thread};
 use crate::pool;
+use crate::record::{self, Kind};
 use crate::settings::settings;
 use crate::stack;
 
@@ -118,6 +119,7 @@ fn restore(identity: &'static Identity, thread: &'static Thread) {
         // SAFETY: as in `save`.
         unsafe { words.cast::<[u64; 2]>().write(thread.exceptions.get()) };
     }
+    record::runs(identity, thread.item.get());
 }
 
 /// The carrier of the running code.
@@ -290,14 +292,22 @@ fn idle_away(carrier: &'static Carrier) {
         }
     }
     pool::list_idle(carrier);
+    record::note(carrier, Kind::Asleep, [0; 3]);
     if let Some(identity) = next(carrier) {
         if !pool::unlist_idle(carrier) {
             // The one who woke this carrier may have meant other work.
             pool::wake(pool::root_of(identity), 1);
         }
+        woken(carrier);
         return carry(carrier, identity);
     }
     pool::sleep(carrier);
+    woken(carrier);
+}
+
+fn woken(carrier: &Carrier) {
+    let before = carrier.woken.load(Ordering::Relaxed);
+    record::note(carrier, Kind::Woken, [before, 0, 0]);
 }
 
 fn bit(member: &Member) -> (usize, u64) {
@@ -311,8 +321,10 @@ fn is_unclaimed(member: &Member) -> bool {
 
 /// Takes an identity that waits.
 fn take(identity: &Identity) -> bool {
+    let before = record::order();
     let taken = identity.standing.take();
     if taken {
+        identity.taken.store(before, Ordering::Relaxed);
         identity.hat().team.waiting.sub();
     }
     taken
@@ -363,9 +375,14 @@ fn next(carrier: &'static Carrier) -> Option<&'static Identity> {
         // SAFETY: identities are never unmade; the one who pinned it has let go of it.
         return unsafe { pinned.as_ref() };
     }
-    pool::dequeue(carrier)
+    let before = record::order();
+    let found = pool::dequeue(carrier)
         .or_else(|| unclaimed(carrier))
-        .or_else(|| starter(carrier))
+        .or_else(|| starter(carrier));
+    if found.is_none() {
+        record::note(carrier, Kind::Looked, [before, 0, 0]);
+    }
+    found
 }
 
 /// How many members could be carried and are not, for the monitor.
@@ -430,7 +447,16 @@ fn may_start(identity: &Identity) -> bool {
 fn carry(carrier: &'static Carrier, identity: &'static Identity) {
     identity.carrier.set(Some(carrier));
     set_carried(carrier, Some(identity));
+    carried(carrier, identity);
     go_on(carrier, identity);
+}
+
+fn carried(carrier: &Carrier, identity: &Identity) {
+    if record::is_on() {
+        let before = identity.taken.load(Ordering::Relaxed);
+        let address = core::ptr::from_ref(identity).addr() as u64;
+        record::note(carrier, Kind::Carried, [address, before, 0]);
+    }
 }
 
 fn set_carried(carrier: &Carrier, identity: Option<&'static Identity>) {
@@ -462,6 +488,7 @@ fn go_on(carrier: &'static Carrier, identity: &'static Identity) {
 /// Does as the thread that left has asked; whether the identity stays with this carrier.
 fn came_back(carrier: &Carrier, identity: &'static Identity) -> bool {
     bury(carrier);
+    record::note(carrier, Kind::Hub, [0; 3]);
     match carrier.after.get() {
         After::Left | After::Ended => return true,
         After::Yielded => {
@@ -522,14 +549,18 @@ fn choose(carrier: &'static Carrier, identity: &'static Identity) -> Option<&'st
 
 /// Lets go of an identity of which nothing can run; `false`: something came meanwhile.
 fn let_go(carrier: &Carrier, identity: &'static Identity) -> bool {
-    let team = identity.hat().team;
+    let (team, number) = (identity.hat().team, identity.hat().number);
     let seat = identity.seat.get();
     set_carried(carrier, None);
+    let address = core::ptr::from_ref(identity).addr() as u64;
+    record::note(carrier, Kind::Frees, [address, 0, 0]);
     team.waiting.add_before_a_fence();
     identity.standing.let_go();
     let came = identity.standing.has_ready() || seat.is_some_and(is_unclaimed);
+    record::freed(carrier, identity, team, number);
     if came && take(identity) {
         set_carried(carrier, Some(identity));
+        carried(carrier, identity);
         return false;
     }
     true
@@ -542,7 +573,9 @@ pub(crate) fn make_ready(thread: &'static Thread) {
         .identity
         .get()
         .expect("a blocked thread has an identity");
+    let before = record::order();
     if identity.standing.make_ready(thread) {
+        identity.taken.store(before, Ordering::Relaxed);
         identity.hat().team.waiting.sub();
         pool::enqueue(identity);
     } else {

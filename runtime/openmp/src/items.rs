@@ -13,6 +13,7 @@ use crate::meet::arrive_at;
 use crate::parts::{ARGUMENTS, Body, DEPENDS, FINAL, IMPLICIT, Identity, Item, Member, Thread};
 use crate::pending::{CHILD, REFERENCE};
 use crate::pool::LISTS;
+use crate::record;
 
 /// Free items that an identity keeps; beyond it, half of them go to all.
 const KEPT: usize = 128;
@@ -119,11 +120,13 @@ pub(crate) fn count(item: &Item) {
 /// Runs an item's body on the running thread.
 fn run_body(identity: &'static Identity, item: &'static Item) {
     let before = identity.item.replace(Some(item));
+    record::runs(identity, Some(item));
     if let Some(body) = item.body.get() {
         // SAFETY: the compiler's function, with the arguments that were made for it.
         unsafe { body(item.data.get()) };
     }
     identity.item.set(before);
+    record::runs(identity, before);
 }
 
 /// Runs an item that was counted, and ends it.
@@ -220,19 +223,29 @@ fn release_dependents(identity: &'static Identity, item: &'static Item) {
 
 /// Puts an item where members look for unstarted ones.
 pub(crate) fn offer(member: &'static Member, item: &'static Item) {
+    record::number(item);
+    // The item may be another's, and over, as soon as it is there.
+    let number = item.number.get();
     let address = core::ptr::from_ref(item).cast_mut();
     if item.priority.get() > 0 || member.deque.push(address).is_err() {
         spill(member, item);
     }
-    announce(member);
+    if record::is_on() {
+        record::offered(member, number);
+        let woken = announce(member);
+        record::announced(member, number, woken);
+    } else {
+        announce(member);
+    }
 }
 
-/// Has somebody look who would not look by himself.
+/// Has one look that would not look by itself; how many were woken.
 #[inline]
-pub(crate) fn announce(member: &Member) {
+pub(crate) fn announce(member: &Member) -> usize {
     let team = member.team;
-    if team.waiting.has_some() {
-        crate::pool::wake(team.root.get(), 1);
+    match team.waiting.has_some() {
+        true => crate::pool::wake(team.root.get(), 1),
+        false => 0,
     }
 }
 

@@ -67,6 +67,8 @@ fn new_root() -> &'static Identity {
     identity.thread.set(Some(thread));
     thread.identity.set(Some(identity));
     identity.carrier.set(Some(&identity.own));
+    crate::record::begin();
+    crate::record::make_room(&identity.own);
     let address = core::ptr::from_ref(identity).cast_mut();
     identity.own.carries.store(address, Ordering::Relaxed);
     identity.member.set(Some(member));
@@ -96,6 +98,7 @@ pub(crate) fn begin_implicit(member: &'static Member, parent: Option<&'static It
     item.parent.set(parent);
     item.group.set(None);
     item.team.set(Some(team));
+    crate::record::number(item);
     item.marks.set(crate::parts::IMPLICIT);
     crate::depend::forget_table(item);
     member.singles.set(team.single_base.get());

@@ -21,6 +21,7 @@ use crate::asleep::{Asleep, Bell};
 use crate::barrier::{Barrier, Place};
 use crate::deque::Deque;
 use crate::lock::Lock;
+use crate::log::Log;
 use crate::pending::Pending;
 use crate::settings::{Controls, MEMBERS, settings};
 use crate::standing::{Linked, Standing};
@@ -53,6 +54,8 @@ pub(crate) struct Item {
     pub(crate) team: Cell<Option<&'static Team>>,
     pub(crate) marks: Cell<u32>,
     pub(crate) priority: Cell<i32>,
+    /// In the record.
+    pub(crate) number: Cell<u64>,
     /// On lists of free or spilt ones.
     pub(crate) next: Cell<Option<&'static Item>>,
     /// Arguments that did not fit below, and their layout.
@@ -130,6 +133,8 @@ pub(crate) struct Identity {
     pub(crate) blocked: Cell<usize>,
     /// Fixed when it is made: its place in the team that owns it; none for threads of the program.
     pub(crate) seat: Cell<Option<&'static Member>>,
+    /// In the record: the order before somebody took it.
+    pub(crate) taken: AtomicU64,
     /// The carrier of its own kernel thread.
     pub(crate) own: Carrier,
     /// In the queue. By the lock of the pool.
@@ -269,6 +274,9 @@ pub(crate) struct Carrier {
     /// By the lock of the pool: on the list of sleeping ones or of reserves.
     pub(crate) listed: Cell<bool>,
     pub(crate) next: Cell<Option<&'static Carrier>>,
+    /// Its record; and the order before the one who woke it took it from a list.
+    pub(crate) log: Cell<Option<&'static Log>>,
+    pub(crate) woken: AtomicU64,
     /// By the monitor.
     pub(crate) last_beat: Cell<u64>,
     pub(crate) still_since: Cell<u64>,
@@ -307,6 +315,7 @@ impl Item {
             team: Cell::new(None),
             marks: Cell::new(0),
             priority: Cell::new(0),
+            number: Cell::new(0),
             next: Cell::new(None),
             allocated: Cell::new(None),
             table: AtomicPtr::new(core::ptr::null_mut()),
@@ -357,6 +366,8 @@ impl Carrier {
             bell: Bell::new(),
             listed: Cell::new(false),
             next: Cell::new(None),
+            log: Cell::new(None),
+            woken: AtomicU64::new(0),
             last_beat: Cell::new(0),
             still_since: Cell::new(0),
             was_reported: Cell::new(false),
@@ -380,6 +391,7 @@ impl Identity {
             draw: Cell::new(0x2545_f491_4f6c_dd1d),
             blocked: Cell::new(0),
             seat: Cell::new(None),
+            taken: AtomicU64::new(0),
             own: Carrier::new(is_pool),
             queued: Cell::new(None),
         }

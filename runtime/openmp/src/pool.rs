@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::asleep::Asleep;
 use crate::lock::Lock;
+use crate::log;
 use crate::parts::{Carrier, Identity, Item, Team};
 use crate::settings::settings;
 use crate::sys;
@@ -119,7 +120,7 @@ pub(crate) fn enqueue(identity: &'static Identity) {
     QUEUED.fetch_add(1, Ordering::Relaxed);
     drop(lists);
     match IDLE.has_some() {
-        true => wake(root, 1),
+        true => drop(wake(root, 1)),
         false => arm(),
     }
 }
@@ -156,8 +157,9 @@ fn wake_up(carrier: &Carrier) {
 }
 
 /// Wakes up to so many sleeping carriers that may work for this root; has the monitor look, where
-/// there are not so many. A fence of the caller's follows what it offers ([`Asleep::has_some`]).
-pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
+/// there are not so many. Returns how many were woken. A fence of the caller's follows what it
+/// offers ([`Asleep::has_some`]).
+pub(crate) fn wake(root: Option<&'static Team>, count: usize) -> usize {
     let mut left = count;
     while left > 0 && idle() > 0 {
         let Some(carrier) = take_idle(root) else {
@@ -169,11 +171,14 @@ pub(crate) fn wake(root: Option<&'static Team>, count: usize) {
     if left > 0 {
         arm();
     }
+    count - left
 }
 
 fn take_idle(root: Option<&'static Team>) -> Option<&'static Carrier> {
     let mut lists = LISTS.lock();
+    let before = log::order();
     let found = unlink(&mut lists.idle, |carrier| may_carry(carrier, root))?;
+    found.woken.store(before, Ordering::Relaxed);
     IDLE.sub();
     Some(found)
 }
@@ -220,8 +225,10 @@ pub(crate) fn list_idle(carrier: &'static Carrier) {
 /// Takes that back; `false`: somebody has woken it meanwhile.
 pub(crate) fn unlist_idle(carrier: &'static Carrier) -> bool {
     let mut lists = LISTS.lock();
+    let before = log::order();
     let found = unlink(&mut lists.idle, |other| core::ptr::eq(other, carrier));
     if found.is_some() {
+        carrier.woken.store(before, Ordering::Relaxed);
         IDLE.sub();
     }
     found.is_some()

@@ -17,6 +17,7 @@ use crate::meet::{generation, park};
 use crate::monitor;
 use crate::parts::{After, Body, Carrier, Identity, Item, Member, Team, Thread};
 use crate::pool;
+use crate::record;
 use crate::settings::{MEMBERS, settings};
 use crate::shares::{self, Loop};
 use crate::stack;
@@ -69,6 +70,7 @@ pub(crate) fn begin(
     first.controls.set(inner_controls(outer, team));
     identity.member.set(Some(first));
     identity.item.set(Some(&first.implicit));
+    record::runs(identity, Some(&first.implicit));
     if size > 1 {
         offer(identity, team, size);
     }
@@ -208,6 +210,7 @@ unsafe extern "C" fn begin_child() {
     pool::LISTS.let_go();
     pool::forget_others();
     monitor::forget();
+    record::forget();
     let identity = me();
     let mut member = identity.hat();
     loop {
@@ -271,9 +274,12 @@ extern "C" fn serve(argument: *mut c_void) -> *mut c_void {
     carrier.hub_exists.set(true);
     // SAFETY: the record of this thread, which runs; nobody dispatches to it yet.
     unsafe { (*carrier.hub.get()).set_thread_pointer(pointer) };
+    record::make_room(carrier);
     pool::LISTS.lock().carriers.push(carrier);
     identity.hat().team.waiting.add_before_a_fence();
     identity.standing.let_go();
+    let seat = identity.hat();
+    record::freed(carrier, identity, seat.team, seat.number);
     pool::list_reserve(carrier);
     let started = &carrier.kernel_thread;
     started.store(sys::kernel_thread(), Ordering::Release);
@@ -302,6 +308,7 @@ unsafe extern "C" fn begin_member(argument: *mut u8) -> ! {
         .expect("a region has a member that encountered it");
     member.controls.set(inner_controls(outer, team));
     identity.item.set(Some(&member.implicit));
+    record::runs(identity, Some(&member.implicit));
     if let Some(body) = team.body.get() {
         // SAFETY: the compiler's function, with the data that it is for.
         unsafe { body(team.data.get()) };

@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) strict: bool,
     /// At its end the program says what was counted (`PUNCTUAL_OMP_COUNTS=1`).
     pub(crate) counts: bool,
+    /// The file for the record of the carriers (`PUNCTUAL_OMP_TRACE`).
+    pub(crate) trace: Option<&'static str>,
     /// The dispatch sets the thread pointer by itself.
     pub(crate) fast_pointer: bool,
 }
@@ -93,6 +95,7 @@ fn read() -> Settings {
         spins: !text(c"OMP_WAIT_POLICY").is_some_and(|policy| is(policy, "passive")),
         strict: text(c"PUNCTUAL_OMP_TSC").is_some_and(|mode| is(mode, "strict")),
         counts: text(c"PUNCTUAL_OMP_COUNTS").is_some_and(is_true),
+        trace: text(c"PUNCTUAL_OMP_TRACE").filter(|path| !path.is_empty()),
         fast_pointer: sys::may_set_thread_pointer(),
     }
 }

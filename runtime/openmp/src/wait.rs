@@ -22,6 +22,7 @@ use crate::deque::Stolen;
 use crate::items;
 use crate::parts::{After, Group, Identity, Item, Member, Thread};
 use crate::pool;
+use crate::record;
 use crate::settings::settings;
 
 /// Which items may begin on top of a waiting thread.
@@ -68,6 +69,7 @@ pub(crate) fn wait(
     register: impl Fn(&'static Thread) -> bool,
 ) {
     let mut patience = Patience::new();
+    let mut has_looked = false;
     while !is_done() {
         beat(identity);
         let thread = identity.thread.get().expect("running code has a thread");
@@ -91,7 +93,11 @@ pub(crate) fn wait(
             }
             continue;
         }
+        has_looked = true;
         pause();
+    }
+    if has_looked {
+        record::runs(identity, identity.item.get());
     }
 }
 
@@ -185,6 +191,14 @@ pub(crate) unsafe extern "C" fn looper(argument: *mut u8) -> ! {
 
 /// The next unstarted item for an identity.
 fn find(identity: &'static Identity, atop: Atop) -> Option<&'static Item> {
+    let before = record::order();
+    let found = look(identity, atop);
+    record::looked(identity, before, found);
+    found
+}
+
+/// One look around.
+fn look(identity: &'static Identity, atop: Atop) -> Option<&'static Item> {
     let member = identity.hat();
     if settings().strict && !matches!(atop, Atop::Any) {
         return own_below(identity, member);

@@ -1,11 +1,16 @@
 //! Programs in C and C++ that gcc compiled with OpenMP do on this library what they do on libgomp.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
+
+#[path = "../../../front/command/src/omp_record.rs"]
+#[expect(dead_code, reason = "only the command draws")]
+mod omp_record;
 
 /// No program here takes that long, on a busy machine either.
 const BOUND: Duration = Duration::from_secs(120);
@@ -235,6 +240,43 @@ fn appendix_a_takes_one_turn() {
     assert_eq!(late(&program.plain(&["4", "100"])), "4 of 4 runs were late");
 }
 
+/// Runs a program with a record, and holds that against the promise.
+fn recorded(program: &Program, arguments: &[&str], mode: &str) -> (String, omp_record::Findings) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("record");
+    let path = file.to_str().expect("a path of text");
+    let environment = [("PUNCTUAL_OMP_TRACE", path), ("OMP_WAIT_POLICY", mode)];
+    let told = printed(&program.ours(arguments, &environment));
+    let text = std::fs::read_to_string(&file).expect("the record");
+    let record = omp_record::read(&text).expect("a record");
+    (told, record.check())
+}
+
+#[test]
+fn no_carrier_is_idle_while_an_item_waits_unstarted() {
+    let Some(program) = compiled("runtime/openmp/tests/c/items.c") else {
+        return;
+    };
+    let (mut looks, mut sleeps) = (0, 0);
+    for mode in ["active", "passive"] {
+        for members in ["2", "3", "4", "8"] {
+            let (told, findings) = recorded(&program, &[members], mode);
+            assert_eq!(told, "256 and 20\n");
+            assert!(findings.items > 100, "{} items", findings.items);
+            let idle = findings.idle;
+            assert_eq!(idle, [""; 0], "{mode}, {members} members");
+            looks += findings.looks;
+            sleeps += findings.sleeps;
+        }
+    }
+    if let Some(program) = compiled("examples/omp/appendix-a.c") {
+        let (_, findings) = recorded(&program, &["3", "30", "forced"], "passive");
+        assert_eq!((findings.items, findings.idle.len()), (9, 0));
+    }
+    // Carriers that never looked in vain would say nothing.
+    assert!(looks > 10 && sleeps > 2, "{looks} looks, {sleeps} sleeps");
+}
+
 #[test]
 fn a_member_that_spins_for_another_is_not_alone() {
     let Some(program) = compiled("runtime/openmp/tests/c/spinning.c") else {
@@ -252,6 +294,55 @@ fn the_deadlock_of_the_paper_does_not_happen() {
     };
     for members in ["1", "2", "3", "4"] {
         assert_eq!(printed(&program.ours(&[members], &[])), "200 of 200\n");
+    }
+}
+
+#[test]
+fn a_mutex_that_is_held_over_a_wait_is_reported_and_the_strict_mode_avoids_it() {
+    let Some(program) = compiled("runtime/openmp/tests/c/mutex_wait.c") else {
+        return;
+    };
+    let strict = program.ours(&["strict"], &[("PUNCTUAL_OMP_TSC", "strict")]);
+    assert_eq!(printed(&strict), "both had it\n");
+    let mut command = program.command();
+    command.env("LD_LIBRARY_PATH", library().expect("linked before"));
+    command.stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    let errors = BufReader::new(child.stderr.take().expect("piped"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("has slept for a second"));
+    // It would wait until its time is over: `timeout` hands the signal on.
+    let stop = format!("kill {}", child.id());
+    let ended = Command::new("sh").args(["-c", &stop]).status();
+    assert!(ended.is_ok_and(|ended| ended.success()), "it still waits");
+    child.wait().expect("it ends");
+    let line = line.expect("a line about the mutex");
+    assert!(
+        line.contains("program+0x") && line.contains("PUNCTUAL_OMP_TSC=strict"),
+        "{line}"
+    );
+}
+
+#[test]
+fn the_shipped_programs_print_what_they_print_on_libgomp() {
+    let programs: [(&str, &[&str]); 3] = [
+        ("sort", &["200000"]),
+        ("strassen", &["256"]),
+        ("sparselu", &["12", "20"]),
+    ];
+    for (name, arguments) in programs {
+        let Some(program) = compiled(&format!("examples/omp/{name}.c")) else {
+            return;
+        };
+        let expected = printed(&program.plain(arguments));
+        assert!(expected.contains("checksum"), "{expected}");
+        for members in ["1", "2", "5"] {
+            for mode in ["active", "passive"] {
+                let environment = [("OMP_NUM_THREADS", members), ("OMP_WAIT_POLICY", mode)];
+                let told = printed(&program.ours(arguments, &environment));
+                assert_eq!(told, expected, "{name}, {members} members, {mode}");
+            }
+        }
     }
 }
 
