@@ -130,6 +130,7 @@ where
         .for_each(|carrier| drop(carrier.handle.join()));
     shared.post.forget_notified();
     lost.extend(loss_of_groups(&shared));
+    lost.extend(tls_reset::loss().filter(|_| options.pool > 0));
     Ok(Outcome {
         cpus,
         mode,

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use punctual_switch::instructions::read_thread_pointer;
 
 use crate::record::local::{Local, local};
+use crate::record::outcome::Loss;
 use crate::sys::locals::{Storage, storages};
 
 /// A storage, seen from our own words.
@@ -66,8 +67,9 @@ struct Template {
     words: i64,
 }
 
-/// `None`: somebody else has thread-locals, too, beside the C library, which keeps its own.
-static TEMPLATE: OnceLock<Option<Template>> = OnceLock::new();
+/// Else the names of the others that have thread-locals, too, beside the C library, which keeps its
+/// own.
+static TEMPLATE: OnceLock<Result<Template, Vec<String>>> = OnceLock::new();
 
 fn here() -> *const u8 {
     local(|words: &Local| core::ptr::from_ref(words).cast())
@@ -90,18 +92,37 @@ pub(crate) fn find() {
                 words: distance(words.addr(), read_thread_pointer()),
             };
             let has_ours = found.known.iter().any(|storage| storage.holds(words));
-            (found.others == 0 && has_ours).then_some(fresh)
+            match found.others.is_empty() && has_ours {
+                true => Ok(fresh),
+                false => Err(found.others),
+            }
         };
         // Without a thread nothing is known, and nothing is made new.
-        let looking = std::thread::Builder::new().spawn(look).ok()?;
-        looking.join().ok()?
+        let looking = std::thread::Builder::new().spawn(look);
+        let found = looking.ok().and_then(|looking| looking.join().ok());
+        found.unwrap_or_else(|| Err(Vec::new()))
     });
 }
 
 /// Whether thread-locals are made new at the end of a thread: where other libraries have some, too,
 /// destructors would run that nobody undoes, and the next thread would use what was destroyed.
 pub(crate) fn resets() -> bool {
-    TEMPLATE.get().is_some_and(Option::is_some)
+    TEMPLATE.get().is_some_and(Result::is_ok)
+}
+
+/// The price of libraries that have thread-locals of their own, where threads of a pool follow one
+/// another.
+pub(crate) fn loss() -> Option<Loss> {
+    let others = TEMPLATE.get()?.as_ref().err()?;
+    let names: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| Loss {
+        what: "new thread-locals",
+        detail: format!(
+            "a thread finds in its thread-locals what an earlier one on its place of the pool left \
+             there, as {} has some, too: set them first",
+            names.join(", ")
+        ),
+    })
 }
 
 /// Makes the calling thread's thread-locals new. O(their bytes). Where the loader has put the
@@ -112,7 +133,7 @@ pub(crate) fn resets() -> bool {
 /// No value of a thread-local of this thread is used any more, and its destructors have run.
 pub(crate) unsafe fn reset() {
     punctual_linux_io::begin_thread();
-    let Some(Some(fresh)) = TEMPLATE.get() else {
+    let Some(Ok(fresh)) = TEMPLATE.get() else {
         return;
     };
     let pointer = read_thread_pointer();

@@ -28,9 +28,9 @@ pub(crate) struct Storages {
     /// Of the object that an address lies in, of the program itself and of the C++ runtime, whose
     /// thread-locals are plain words: as many of them as there are.
     pub(crate) known: Vec<Storage>,
-    /// Objects beside those and the C library (with its loader) that have storage, too; and those
-    /// that get theirs in each thread when it is first used, somewhere else each time.
-    pub(crate) others: usize,
+    /// The names of objects beside those and the C library (with its loader) that have storage, too;
+    /// and of those that get theirs in each thread when it is first used, somewhere else each time.
+    pub(crate) others: Vec<String>,
 }
 
 /// The storages of this program, as they are in a new thread: to be called in one, because what is
@@ -68,7 +68,11 @@ pub(crate) fn storages(address: *const u8) -> Storages {
             if !begin.is_null() && is_known {
                 search.found.known.push(storage);
             } else if !is_of_the_library(name) {
-                search.found.others += 1;
+                let name = match name.is_empty() {
+                    true => "the program".to_owned(),
+                    false => String::from_utf8_lossy(name).into_owned(),
+                };
+                search.found.others.push(name);
             }
         }
         0

@@ -200,6 +200,38 @@ fn every_thread_in_c_and_cpp_finds_its_thread_locals_new() {
 }
 
 #[test]
+fn a_library_with_thread_locals_that_keeps_the_program_s_own_is_named() {
+    let folder = linked();
+    let cc = |name: &str, source: &str, rest: &[&str]| {
+        let sources = root().join("runtime/capi/library/tests/c");
+        let made = Command::new("cc")
+            .arg("-o")
+            .arg(folder.path().join(name))
+            .arg(sources.join(source))
+            .args(rest)
+            .arg("-I")
+            .arg(root().join("runtime/capi/include"))
+            .arg("-L")
+            .arg(folder.path())
+            .status();
+        made.map(|status| assert!(status.success(), "{source}"))
+    };
+    if cc("libwith_locals.so", "with_locals.c", &["-shared", "-fPIC"]).is_err() {
+        eprintln!("NOT TESTED: there is no `cc` here");
+        return;
+    }
+    let libraries = ["-lwith_locals", "-lpunctual"];
+    cc("program", "stale.c", &libraries).expect("as before");
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = folder.path().join("program");
+    let said = says_with(&(folder, program), &[]);
+    assert!(
+        said.contains("as `libwith_locals.so` has some, too"),
+        "{said}"
+    );
+}
+
+#[test]
 fn calls_that_check_the_room_they_are_given_stop_no_cpu() {
     if let Some(said) = says_by("runtime/capi/library/tests/c/fortified.c", &FORTIFIED) {
         assert_eq!(said, "checked calls wait like others\n");
