@@ -28,8 +28,8 @@ pub(crate) struct Storages {
     /// Of the object that an address lies in, of the program itself and of the C++ runtime, whose
     /// thread-locals are plain words: as many of them as there are.
     pub(crate) known: Vec<Storage>,
-    /// The names of objects beside those and the C library (with its loader) that have storage, too;
-    /// and of those that get theirs in each thread when it is first used, somewhere else each time.
+    /// Objects beside those and the C library (with its loader) that have storage, too; and those
+    /// that get theirs in each thread when it is first used, somewhere else each time. By name.
     pub(crate) others: Vec<String>,
 }
 
