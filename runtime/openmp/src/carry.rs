@@ -17,9 +17,7 @@ use crate::pool;
 use crate::record::{self, Kind};
 use crate::settings::settings;
 use crate::stack;
-
-/// Cycles of a wake-up by the kernel, from one CPU to another (16,000 to 18,000 were measured).
-pub(crate) const WAKE_UP: u64 = 18_000;
+use crate::wake_cost;
 
 /// Bytes at the top of a stack for its [`Thread`].
 const HEAD: usize = size_of::<Thread>().next_multiple_of(64);
@@ -67,7 +65,11 @@ impl Patience {
     pub(crate) fn is_over(&mut self) -> bool {
         let now = read_time_stamp();
         if self.until == 0 {
-            let budget = if settings().spins { WAKE_UP } else { 0 };
+            let budget = if settings().spins {
+                wake_cost::cycles()
+            } else {
+                0
+            };
             self.until = now + budget;
         }
         now >= self.until

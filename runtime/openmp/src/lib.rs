@@ -8,10 +8,10 @@
 //! It knows the C library and [`punctual_switch`], and nothing of the core's shards: the process
 //! belongs to the program, and so do its threads.
 //!
-//! From below: `sys`, `settings`, `lock`, `log`, `stack`; then the words that are modelled
-//! (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`; `record`; `carry`;
-//! `meet`, `depend`, `items`; `wait`; `shares`, `locks`, `region`; `monitor` beside them. The
-//! functions of the ABI are on top (`abi`).
+//! From below: `sys`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words that are
+//! modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`; `record`;
+//! `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`, `region`; `monitor` beside them.
+//! The functions of the ABI are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.
 #![allow(non_snake_case, unreachable_pub, clippy::too_many_arguments)]
@@ -41,3 +41,4 @@ mod stack;
 mod standing;
 mod sys;
 mod wait;
+mod wake_cost;

@@ -189,7 +189,8 @@ pub(crate) struct Share {
     pub(crate) next: Line,
     /// Ordered loops: the chunk whose turn has come, by its number; how many chunks there are.
     pub(crate) ordered: AtomicU64,
-    pub(crate) chunks: Lock<u64>,
+    pub(crate) turn: Lock<()>,
+    pub(crate) chunks: AtomicU64,
     /// Threads that wait for their turn, or for the place to be free; how many.
     pub(crate) waiters: Lock<Vec<&'static Thread>>,
     pub(crate) waiting: AtomicUsize,
@@ -271,6 +272,8 @@ pub(crate) struct Carrier {
     pub(crate) pinned: AtomicPtr<Identity>,
     /// It sleeps here.
     pub(crate) bell: Bell,
+    /// The time stamp of the last ring, while wake-ups are measured.
+    pub(crate) rung: AtomicU64,
     /// By the lock of the pool: on the list of sleeping ones or of reserves.
     pub(crate) listed: Cell<bool>,
     pub(crate) next: Cell<Option<&'static Carrier>>,
@@ -364,6 +367,7 @@ impl Carrier {
             place: AtomicU32::new(0),
             pinned: AtomicPtr::new(core::ptr::null_mut()),
             bell: Bell::new(),
+            rung: AtomicU64::new(0),
             listed: Cell::new(false),
             next: Cell::new(None),
             log: Cell::new(None),
@@ -438,7 +442,8 @@ impl Share {
             kind: Cell::new(0),
             next: Line(AtomicU64::new(0)),
             ordered: AtomicU64::new(0),
-            chunks: Lock::new(0),
+            turn: Lock::new(()),
+            chunks: AtomicU64::new(0),
             waiters: Lock::new(Vec::new()),
             waiting: AtomicUsize::new(0),
         }

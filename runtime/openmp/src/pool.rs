@@ -9,12 +9,15 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use punctual_switch::instructions::read_time_stamp;
+
 use crate::asleep::Asleep;
 use crate::lock::Lock;
 use crate::log;
 use crate::parts::{Carrier, Identity, Item, Team};
 use crate::settings::settings;
 use crate::sys;
+use crate::wake_cost;
 
 /// A chain through the parts' own links.
 #[derive(Debug)]
@@ -200,6 +203,9 @@ fn unlink(
                 None => *first = next,
             }
             carrier.listed.set(false);
+            if wake_cost::is_measured() {
+                carrier.rung.store(read_time_stamp(), Ordering::Relaxed);
+            }
             carrier.bell.ring();
             return Some(carrier);
         }
@@ -236,8 +242,18 @@ pub(crate) fn unlist_idle(carrier: &'static Carrier) -> bool {
 
 /// Sleeps until the bell rings.
 pub(crate) fn sleep(carrier: &Carrier) {
+    let mut has_slept = false;
     while !carrier.bell.has_rung() {
-        sys::futex_wait(carrier.bell.word(), 0);
+        has_slept = sys::futex_wait(carrier.bell.word(), 0);
+    }
+    // A clock that another CPU reads differently says nothing.
+    if has_slept && wake_cost::is_measured() {
+        let rung = carrier.rung.load(Ordering::Relaxed);
+        let cycles = read_time_stamp().checked_sub(rung);
+        cycles
+            .filter(|_| rung > 0)
+            .into_iter()
+            .for_each(wake_cost::note);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::shares::{self, Loop};
 use crate::stack;
 use crate::sys;
 use crate::wait::{Atop, crowded, looper, wait};
+use crate::wake_cost;
 
 /// How many members a region gets: `asked` of its clause, 0 without one.
 pub(crate) fn size(member: &Member, asked: usize) -> usize {
@@ -229,10 +230,10 @@ unsafe extern "C" fn begin_child() {
 /// Says how often something could not be had as it should be.
 extern "C" fn say_counts() {
     let (stacks, refused) = stack::counts();
-    let (crowded, replaced) = (crowded(), monitor::replaced());
+    let (crowded, replaced, spin) = (crowded(), monitor::replaced(), wake_cost::cycles());
     sys::say(&format!(
         "punctual-openmp: {stacks} stacks, {refused} refused, {crowded} items on a waiting stack, \
-         {replaced} carriers replaced"
+         {replaced} carriers replaced, spins of {spin} cycles at most"
     ));
 }
 

@@ -84,7 +84,7 @@ fn fill(share: &Share, of: &Loop) {
     share.chunk.set(of.chunk.min(1 << 40));
     share.next.0.store(0, Ordering::Relaxed);
     share.ordered.store(0, Ordering::Relaxed);
-    *share.chunks.lock() = 0;
+    share.chunks.store(0, Ordering::Relaxed);
 }
 
 /// Fills the first construct of a region in before its members begin.
@@ -153,7 +153,7 @@ const FILLING: u64 = u64::MAX;
 fn wait_for(identity: &'static Identity, share: &'static Share, has_come: impl Fn() -> bool) {
     wait(identity, Atop::Nothing, &has_come, |thread| {
         let mut waiters = share.waiters.lock();
-        share.waiting.fetch_add(1, Ordering::Relaxed);
+        share.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if has_come() {
             share.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -184,10 +184,12 @@ pub(crate) fn leave(member: &Member) {
     if share.left.fetch_add(1, Ordering::AcqRel) + 1 == size {
         share.left.store(0, Ordering::Relaxed);
         let served = share.serves.load(Ordering::Relaxed);
-        share
-            .serves
-            .store(served - 1 + 2 * SHARES as u64, Ordering::Release);
-        tell(share);
+        let free = served - 1 + 2 * SHARES as u64;
+        // In one total order with the count of waiters: no fence is needed.
+        share.serves.swap(free, Ordering::SeqCst);
+        if share.waiting.load(Ordering::SeqCst) != 0 {
+            tell(share);
+        }
     }
 }
 
@@ -287,10 +289,9 @@ pub(crate) fn take_ordered(identity: &'static Identity) -> Option<(u64, u64)> {
             (part, static_number(member, share))
         }
         _ => {
-            let mut chunks = share.chunks.lock();
+            let _alone = share.turn.lock();
             let part = take(member)?;
-            *chunks += 1;
-            (part, *chunks - 1)
+            (part, share.chunks.fetch_add(1, Ordering::Relaxed))
         }
     };
     let mut turn = member.turn.get();

@@ -14,13 +14,14 @@ fn word(value: impl Into<i64>) -> u64 {
     value.into().cast_unsigned()
 }
 
-/// Sleeps until `word` is no longer `expected`, or for no reason at all.
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+/// Sleeps until `word` is no longer `expected`, or for no reason at all. Returns whether somebody
+/// woke the caller, which slept.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let address = word.as_ptr() as u64;
     let arguments = [address, self::word(operation), u64::from(expected), 0, 0, 0];
     // SAFETY: the word outlives the call; no time limit.
-    unsafe { system_call(libc::SYS_futex, arguments) };
+    unsafe { system_call(libc::SYS_futex, arguments) == 0 }
 }
 
 /// As [`futex_wait`], for so many nanoseconds at most.

@@ -179,30 +179,26 @@ impl Pool {
         let item = core::ptr::from_ref(&self.items[number]).cast_mut();
         assert!(self.deque.push(item).is_ok());
         if self.waiting.has_some() && self.idle.count() != 0 {
-            self.wake();
-        }
-    }
-
-    fn wake(&self) {
-        if self.unlist() {
-            self.bell.ring();
+            self.unlist();
         }
     }
 
     fn list(&self) {
         let mut listed = self.listed.lock().unwrap();
-        // A bell of the last sleep is heard no more.
+        assert!(!*listed, "it left its last sleep through the list");
+        // The bell of the last sleep is heard no more.
         self.bell.silence();
         *listed = true;
         self.idle.add();
     }
 
-    fn unlist(&self) -> bool {
-        let was_listed = core::mem::take(&mut *self.listed.lock().unwrap());
-        if was_listed {
+    /// Takes the carrier out of the list, and rings its bell before the list is another's.
+    fn unlist(&self) {
+        let mut listed = self.listed.lock().unwrap();
+        if core::mem::take(&mut *listed) {
+            self.bell.ring();
             self.idle.sub();
         }
-        was_listed
     }
 
     /// One look around: as the engine does, first without a fence.
@@ -217,9 +213,8 @@ impl Pool {
         }
     }
 
-    /// The item that the carrier begins next. It sleeps until there is one. `is_first`: no bell
-    /// rings late, of a sleep before.
-    fn next(&self, is_first: bool) -> u32 {
+    /// The item that the carrier begins next. It sleeps until there is one.
+    fn next(&self) -> u32 {
         loop {
             self.list();
             if let Some(value) = self.look() {
@@ -229,10 +224,10 @@ impl Pool {
             while !self.bell.has_rung() {
                 pause();
             }
+            // It may have been woken for an item that it has found by itself before.
             if let Some(value) = self.look() {
                 return value;
             }
-            assert!(!is_first, "what it was woken for is there");
         }
     }
 }
@@ -243,7 +238,7 @@ fn asleep() {
         let pool = Arc::clone(&pool);
         thread::spawn(move || {
             pool.waiting.add_before_a_fence();
-            pool.next(true)
+            pool.next()
         })
     };
     pool.offer(0);
@@ -258,8 +253,8 @@ fn asleep_twice() {
         let pool = Arc::clone(&pool);
         thread::spawn(move || {
             pool.waiting.add_before_a_fence();
-            let first = pool.next(true);
-            first + pool.next(false)
+            let first = pool.next();
+            first + pool.next()
         })
     };
     pool.offer(0);
@@ -284,7 +279,7 @@ fn home() {
         })
     };
     pinned.store(1, Ordering::Relaxed);
-    pool.wake();
+    pool.unlist();
     assert_eq!(carrier.join().unwrap(), 1, "it sees what it was woken for");
 }
 
