@@ -134,6 +134,19 @@ fn every_construct_gives_what_libgomp_gives() {
 }
 
 #[test]
+fn every_construct_in_c_plus_plus_gives_what_libgomp_gives_and_destroys_its_objects() {
+    let Some(program) = compiled("runtime/openmp/tests/c/constructs.cpp") else {
+        return;
+    };
+    let expected = printed(&program.plain(&["1"]));
+    assert_eq!(expected, "all constructs, teams of 1 to 8\n");
+    for policy in ["active", "passive"] {
+        let told = printed(&program.ours(&["1"], &[("OMP_WAIT_POLICY", policy)]));
+        assert_eq!(told, expected, "{policy}");
+    }
+}
+
+#[test]
 fn the_library_that_is_loaded_first_takes_the_place_of_libgomp() {
     let Some(program) = compiled("runtime/openmp/tests/c/constructs.c") else {
         return;
