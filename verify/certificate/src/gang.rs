@@ -145,8 +145,9 @@ fn are_alike(
     Ok(true)
 }
 
-/// A reservation as it goes before a member: its period, slice, first arrival and priority.
-type Reservation = (Option<u64>, Option<u64>, u64, u32);
+/// A reservation as it goes before a member: its period, slice, first arrival and priority, and
+/// whether it stands before the member in the file, so that it goes first where both are due at once.
+type Reservation = (Option<u64>, Option<u64>, u64, u32, bool);
 
 /// The reservations that go before a member; none: other work may.
 fn before(
@@ -162,31 +163,36 @@ fn before(
     }
     let others = system.tasks.iter().enumerate();
     let here = others.filter(|(id, other)| *id != member && other.cpu == task.cpu);
-    let here: Vec<&Task> = here.map(|(_, other)| other).collect();
-    if here.iter().any(|t| t.section > 0 || !t.uses.is_empty()) {
+    let here: Vec<(usize, &Task)> = here.collect();
+    let holds = |task: &Task| task.section > 0 || !task.uses.is_empty();
+    if here.iter().any(|(_, other)| holds(other)) {
         return None;
     }
     let is_exact = |task: &Task| {
         let waits = !task.after.is_empty() || !task.follows.is_empty();
         task.class == "reservation" && task.jitter == 0 && !waits
     };
-    let with_deadline = here.iter().filter(|other| other.deadline.is_some());
-    let before: Vec<&Task> = match system.cpus[task.cpu].policy {
+    let with_deadline = here.iter().filter(|(_, other)| other.deadline.is_some());
+    let before: Vec<(usize, &Task)> = match system.cpus[task.cpu].policy {
         Policy::FixedPriority { preemptive: true } => with_deadline
-            .filter(|other| other.priority >= task.priority)
+            .filter(|(_, other)| other.priority >= task.priority)
             .copied()
             .collect(),
         Policy::Edf if is_exact(task) => with_deadline.copied().collect(),
         _ => return None,
     };
-    let is_fit = |other: &&Task| is_exact(other) && other.deadline == other.separation;
-    let ties = |other: &&Task| {
+    let is_fit = |other: &Task| is_exact(other) && other.deadline == other.separation;
+    let ties = |other: &Task| {
         system.cpus[task.cpu].policy != Policy::Edf && other.priority == task.priority
     };
-    if !before.iter().all(is_fit) || before.iter().any(ties) {
+    let all_fit = before.iter().all(|(_, other)| is_fit(other));
+    if !all_fit || before.iter().any(|(_, other)| ties(other)) {
         return None;
     }
-    let row = |other: &&Task| (other.separation, other.wcet, other.phase, other.priority);
+    let row = |&(id, other): &(usize, &Task)| {
+        let (separation, slice) = (other.separation, other.wcet);
+        (separation, slice, other.phase, other.priority, id < member)
+    };
     Some(before.iter().map(row).collect())
 }
 

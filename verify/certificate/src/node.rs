@@ -37,6 +37,9 @@ pub(crate) struct Entity {
     pub(crate) allowed: u128,
     pub(crate) priority: u32,
     pub(crate) section: u128,
+    /// It asks for its budget in any portions at its rate: a constant-bandwidth server, which keeps
+    /// its deadline for what is left of a budget when it wakes up.
+    pub(crate) fluid: bool,
     /// Once it has started, it runs to its end.
     pub(crate) whole: bool,
     /// Part of the cost in which it does not compute.
@@ -228,6 +231,8 @@ fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
             let blackout = match kind.as_str() {
                 "deferrable" | "periodic-resource" => 2 * late,
                 "polling" => period + late,
+                "constant-bandwidth" if keeps_rests(system, scheduler)? => 2 * late,
+                "constant-bandwidth" => period + late,
                 _ => return Err(Why::new(format!("a server of the kind {kind}"))),
             };
             Ok(Supply::Server {
@@ -237,6 +242,15 @@ fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
             })
         }
     }
+}
+
+/// Whether a constant-bandwidth server has the rest of a budget by its deadline, too. Else the rest
+/// may come up to a period after it woke up, and the next budget a period after that.
+fn keeps_rests(system: &System, scheduler: &system::Scheduler) -> Result<bool, Why> {
+    let above = Node::of(system, place_of_parent(scheduler))?;
+    let blocks = above.background > 0 || above.entities.iter().any(|c| c.section > 1);
+    let is_whole = matches!(&above.supply, Supply::Whole(reserves) if reserves.is_empty());
+    Ok(is_whole && !blocks && above.sections.is_empty())
 }
 
 /// Slots on a CPU that divides its time; nothing may be taken from them.
@@ -329,6 +343,7 @@ fn entity(
         } else {
             section.min(wcet)
         },
+        fluid: false,
         // Under EDF its completion is bounded as if it could be preempted.
         whole: runs_through && task.suspension == 0 && policy != Policy::Edf,
         suspension: task.suspension.into(),
@@ -394,6 +409,10 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
     if waits && policy == Policy::Edf {
         return Err(Why::new("a deferrable server under EDF"));
     }
+    let fluid = kind == "constant-bandwidth";
+    if fluid && policy != Policy::Edf {
+        return Err(Why::new("a constant-bandwidth server under priorities"));
+    }
     let stream = Stream {
         separation: Some(period),
         cost: budget,
@@ -413,6 +432,7 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
         allowed: period,
         priority: child.priority,
         section: 0,
+        fluid,
         whole: false,
         suspension: 0,
     }))

@@ -87,8 +87,20 @@ pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
     Ok(jobs)
 }
 
+/// What a constant-bandwidth server asks for is not known by whole jobs.
+fn refuse_fluid(node: &Node, what: &str) -> Result<(), Why> {
+    let mut fluid = node.entities.iter().filter(|c| c.fluid);
+    fluid.next().map_or(Ok(()), |server| {
+        let name = &server.name;
+        Err(Why::new(format!(
+            "{what} the constant-bandwidth server of {name}"
+        )))
+    })
+}
+
 impl<'a> Window<'a> {
     fn of(node: &'a Node, place: usize) -> Result<Window<'a>, Why> {
+        refuse_fluid(node, "a response beside")?;
         let own = &node.entities[place];
         let edf = node.policy == Policy::Edf;
         let mut interfering = Vec::new();
@@ -288,10 +300,19 @@ fn equals(own: &Entity, other: &Entity, before: bool) -> Urgent {
 pub(crate) fn longest(node: &Node) -> Result<u128, Why> {
     let blocking = node.background.saturating_sub(1);
     climb(1, |t| {
-        let requested = node.entities.iter().map(|c| c.hits.requested(t));
+        let requested = node.entities.iter().map(|c| match c.fluid {
+            true => c.stream.cost + share(c, t),
+            false => c.hits.requested(t),
+        });
         node.supply
             .time_for(requested.fold(blocking, u128::saturating_add))
     })
+}
+
+/// The part of a window that a fluid entity asks for.
+fn share(entity: &Entity, window: u128) -> u128 {
+    let period = entity.stream.separation.unwrap_or(u128::MAX);
+    entity.stream.cost.saturating_mul(window) / period
 }
 
 /// Work with deadlines up to `at` when everything is released at 0.
@@ -300,8 +321,17 @@ fn demand(node: &Node, at: u128) -> u128 {
         let reach = (at + c.hits.jitter).checked_sub(c.deadline);
         reach.map_or(0, |r| c.hits.separation.map_or(1, |t| r / t + 1))
     };
-    let work = node.entities.iter().map(|c| c.hits.work(due(c)));
+    let work = node.entities.iter().map(|c| match c.fluid {
+        true => share(c, at),
+        false => c.hits.work(due(c)),
+    });
     work.fold(0, u128::saturating_add)
+}
+
+/// The first instant by which a whole job or budget is due. What is due before are rests of
+/// budgets, of which nothing is claimed where they may be late.
+fn first_deadline(node: &Node) -> u128 {
+    node.entities.iter().map(blocks_until).min().unwrap_or(0)
 }
 
 /// Up to which deadlines a section blocks.
@@ -326,9 +356,17 @@ fn demand_blocking(node: &Node, at: u128) -> u128 {
         + locks::blocking(&node.sections, -signed(at), None)
 }
 
+/// The latest deadline before an instant. A fluid demand grows no faster than time, so on a whole
+/// CPU it is worst at the deadlines of others; elsewhere every instant is one of its deadlines.
 fn last_deadline(node: &Node, before: u128) -> Option<u128> {
     let limit = before.checked_sub(1)?;
+    let first = first_deadline(node);
+    let is_whole = matches!(&node.supply, Supply::Whole(reserves) if reserves.is_empty());
     let last = |c: &Entity| {
+        if c.fluid {
+            let at = if is_whole { c.deadline } else { limit };
+            return Some(at).filter(|&at| (first..=limit).contains(&at));
+        }
         let rest = (limit + c.hits.jitter).checked_sub(c.deadline)?;
         let since = c.hits.separation.map_or(0, |t| rest / t * t);
         Some((c.deadline + since).saturating_sub(c.hits.jitter))
@@ -347,7 +385,8 @@ pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
     let steps: Vec<u128> = steps.collect();
     let mut points = Vec::new();
     let mut next = last_deadline(node, longest(node)? + 1);
-    while let Some(at) = next {
+    let first = first_deadline(node);
+    while let Some(at) = next.filter(|&at| at >= first) {
         let due = demand(node, at);
         if due == 0 {
             break;
@@ -387,6 +426,7 @@ pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
 
 /// The work due and the work that can be done by `at`.
 pub(crate) fn overdue(node: &Node, cpu: &str, at: u64) -> Result<DemandClaim, Why> {
+    refuse_fluid(node, "a refusal beside")?;
     let instant = u128::from(at);
     let due = demand(node, instant).saturating_add(demand_blocking(node, instant));
     // The most work that is done by then: between nothing and all of the time.

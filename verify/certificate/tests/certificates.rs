@@ -483,3 +483,80 @@ fn a_plan_beside_a_refusal_is_no_proof() {
     let why = verify_plan(&plan(Some(late))).unwrap_err().to_string();
     assert!(why.contains("what is no segment is refused"), "{why}");
 }
+
+fn constant_bandwidth(parent: Option<usize>, budget: u64, period: u64) -> Scheduler {
+    Scheduler {
+        name: "app".into(),
+        cpu: 0,
+        parent,
+        policy: FP,
+        priority: 9,
+        supply: Supply::Server {
+            kind: "constant-bandwidth".into(),
+            budget,
+            period,
+        },
+    }
+}
+
+/// It may ask for the rest of a budget by an early deadline: half of any window, not 5 in each 10.
+#[test]
+fn a_constant_bandwidth_server_asks_for_its_share_of_every_window() {
+    let mut tree = system(Policy::Edf, &[(4, 100, 7), (1, 100, 100)]);
+    tree.schedulers.push(constant_bandwidth(None, 5, 10));
+    tree.tasks[1].scheduler = Some(0);
+    // Nothing for 2 * (10 - 5), then 1.
+    assert_eq!(bounds(&tree), [7, 10, 11]);
+    // 5 + 3 by 7.
+    tree.tasks[0].wcet = Some(5);
+    let late = certify_admitted(&tree).unwrap_err().to_string();
+    assert!(late.contains("more is due than can be done"), "{late}");
+    // Only its own work is background, and it is the same.
+    tree.tasks.truncate(1);
+    assert!(certify_admitted(&tree).is_err());
+    tree.tasks[0].wcet = Some(4);
+    assert!(certify_admitted(&tree).is_ok());
+    tree.required
+        .push(Required::Response { task: 0, within: 7 });
+    let asked = certify_admitted(&tree).unwrap_err().to_string();
+    assert!(asked.contains("a response beside"), "{asked}");
+    tree.required.clear();
+    let refusal = certify_overdue(&tree, "0", 7).unwrap_err().to_string();
+    assert!(refusal.contains("a refusal beside"), "{refusal}");
+    tree.cpus[0].policy = FP;
+    let ranked = certify_admitted(&tree).unwrap_err().to_string();
+    assert!(ranked.contains("under priorities"), "{ranked}");
+}
+
+/// A rest of its budget may come late there, and the next budget a period after that.
+#[test]
+fn a_constant_bandwidth_server_waits_for_a_period_where_its_rests_may_be_late() {
+    let mut section = system(Policy::Edf, &[(4, 100, 90), (1, 100, 100)]);
+    section.schedulers.push(constant_bandwidth(None, 5, 10));
+    section.tasks[1].scheduler = Some(0);
+    section.tasks[0].section = 3;
+    assert_eq!(bounds(&section), [90, 10, 16]);
+    // Below a server: 6 in 10, so 7 are there by 8 + 10 + 1.
+    let mut nested = system(FP, &[(3, 20, 20), (1, 100, 100)]);
+    nested.schedulers.push(Scheduler {
+        name: "above".into(),
+        cpu: 0,
+        parent: None,
+        policy: Policy::Edf,
+        priority: 9,
+        supply: Supply::Server {
+            kind: "periodic-resource".into(),
+            budget: 6,
+            period: 10,
+        },
+    });
+    nested.schedulers.push(constant_bandwidth(Some(0), 4, 20));
+    nested.tasks[0].scheduler = Some(0);
+    nested.tasks[1].scheduler = Some(1);
+    assert_eq!(bounds(&nested), [6, 20, 20, 20 + 16 + 1]);
+    // By 20, 8 would be due with 3 + 1, and are there by 8 + 10 + 2; by 19 it asks for 3 alone.
+    nested.tasks[0].wcet = Some(4);
+    assert!(certify_admitted(&nested).is_ok());
+    nested.tasks[0].wcet = Some(5);
+    assert!(certify_admitted(&nested).is_err());
+}

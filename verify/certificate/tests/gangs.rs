@@ -4,7 +4,7 @@
 mod common;
 
 use common::{alike, bulk};
-use punctual_certificate::system::{Reserve, System, Task};
+use punctual_certificate::system::{Policy, Reserve, System, Task};
 use punctual_certificate::{Certificate, Claims, GangClaim, certify_admitted, read, verify};
 
 fn gangs(certificate: &Certificate) -> &[GangClaim] {
@@ -109,4 +109,24 @@ fn cpus_that_decide_alike_differ_by_their_clocks_alone() {
         period: 100,
     });
     assert_eq!(skew(&taken), (false, 6));
+}
+
+/// Under EDF a tie of deadlines goes to the task that stands first in the file.
+#[test]
+fn cpus_with_ties_in_another_order_do_not_decide_alike() {
+    for (members, expected) in [([2, 3], (true, 2)), ([2, 1], (false, 4 + 2))] {
+        let mut tied = alike();
+        for cpu in &mut tied.cpus {
+            cpu.policy = Policy::Edf;
+        }
+        for task in &mut tied.tasks {
+            task.class = "reservation".into();
+            (task.wcet, task.priority) = (Some(4), 1);
+            (task.separation, task.deadline) = (Some(20), Some(20));
+        }
+        tied.gangs[0].supersteps[0].members = members.to_vec();
+        let certificate = certify_admitted(&tied).unwrap();
+        let step = &gangs(&certificate)[0].supersteps[0];
+        assert_eq!((step.alike, step.skew), expected, "{members:?}");
+    }
 }

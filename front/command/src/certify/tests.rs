@@ -149,6 +149,31 @@ fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
     assert!(chains > 30, "{chains}");
 }
 
+fn server(
+    name: &str,
+    parent: Option<SchedulerId>,
+    kind: ServerKind,
+    (budget, period): (u64, u64),
+) -> Scheduler {
+    Scheduler {
+        name: name.into(),
+        cpu: CpuId(0),
+        parent,
+        policy: PolicyKind::EarliestDeadlineFirst,
+        priority: Priority::new(9),
+        supply: Supply::Server(Server {
+            kind,
+            budget: Work::from_ns(budget),
+            period: Span::from_ns(period),
+        }),
+        trust: Trust::Inline,
+        quota: None,
+        receiver: None,
+        fallback: None,
+        code: None,
+    }
+}
+
 #[test]
 fn a_server_is_certified_with_its_longest_blackout() {
     let mut dice = Dice::new(9);
@@ -163,23 +188,10 @@ fn a_server_is_certified_with_its_longest_blackout() {
             ServerKind::Polling,
             ServerKind::PeriodicResource,
         ];
-        system.schedulers.push(Scheduler {
-            name: "app".into(),
-            cpu: CpuId(0),
-            parent: None,
-            policy: PolicyKind::EarliestDeadlineFirst,
-            priority: Priority::new(9),
-            supply: Supply::Server(Server {
-                kind: kinds[usize::try_from(dice.below(3)).expect("small")],
-                budget: Work::from_ns(3 + dice.below(3)),
-                period: Span::from_ns(6),
-            }),
-            trust: Trust::Inline,
-            quota: None,
-            receiver: None,
-            fallback: None,
-            code: None,
-        });
+        let kind = kinds[usize::try_from(dice.below(3)).expect("small")];
+        system
+            .schedulers
+            .push(server("app", None, kind, (3 + dice.below(3), 6)));
         system.tasks[0].scheduler = Some(SchedulerId(0));
         let Ok(verdict) = admit(&system) else {
             continue;
@@ -208,6 +220,63 @@ fn a_server_is_certified_with_its_longest_blackout() {
         }
     }
     assert!(certified > 5, "{certified}");
+}
+
+/// Below an EDF CPU or below a server there, and beside others with sections and reserves: what is
+/// certified is admitted, and no bound is below that of the analysis.
+#[test]
+fn constant_bandwidth_servers_are_certified_only_where_they_are_admitted() {
+    let mut dice = Dice::new(31);
+    let (mut certified, mut nested, mut refused) = (0, 0, 0);
+    for seed in 0..2_000 {
+        let mut system = random_system(&mut dice);
+        system.requirements.clear();
+        let reserves = core::mem::take(&mut system.machine.reserves);
+        system.machine = Machine {
+            reserves,
+            ..Machine::default()
+        };
+        system.cpus[0].policy = PolicyKind::EarliestDeadlineFirst;
+        let is_nested = dice.one_in(2);
+        if is_nested {
+            let kind = ServerKind::PeriodicResource;
+            system.schedulers.push(server("above", None, kind, (4, 6)));
+            system.tasks[1].scheduler = Some(SchedulerId(0));
+        }
+        let parent = is_nested.then_some(SchedulerId(0));
+        let own = SchedulerId(u16::from(is_nested));
+        let terms = (1 + dice.below(4), 5 + dice.below(20));
+        let kind = ServerKind::ConstantBandwidth;
+        system.schedulers.push(server("app", parent, kind, terms));
+        if dice.one_in(3) {
+            system.tasks[0].class = Class::Aperiodic;
+        }
+        system.tasks[0].scheduler = Some(own);
+        if system.validate().is_err() {
+            continue;
+        }
+        let (Ok(verdict), Ok(certificate)) = (admit(&system), certify_admitted(&plain(&system)))
+        else {
+            refused += 1;
+            continue;
+        };
+        assert!(verdict.admitted, "seed {seed} {system:#?}");
+        assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
+        for (name, bound) in bounds(&certificate) {
+            let row = verdict.tasks.iter().find(|row| row.name == name);
+            let sharper = row.and_then(|row| row.response_bound).map(Span::as_ns);
+            assert!(
+                sharper.is_none_or(|s| s <= bound),
+                "seed {seed}: {name} {bound} {sharper:?} {system:#?}"
+            );
+        }
+        certified += 1;
+        nested += u32::from(is_nested);
+    }
+    assert!(
+        certified > 100 && nested > 20 && refused > 100,
+        "{certified} {nested} {refused}"
+    );
 }
 
 fn lock(dice: &mut Dice, system: &mut System) {

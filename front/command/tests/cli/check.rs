@@ -479,9 +479,17 @@ fn every_example_is_certified_or_the_reason_is_told() {
         }
     }
     assert!(certified >= 8, "{certified} certified, {told} not");
-    for flagship in ["rosace.toml", "c-tasks.toml", "gang.toml", "bsp.toml"] {
-        let path = folder.path(flagship);
-        let made = output(&["check", &example(flagship), "--certificate", &path]);
+    let flagships = [
+        "rosace",
+        "c-tasks",
+        "gang",
+        "bsp",
+        "three-levels",
+        "nautilus-reservations",
+    ];
+    for flagship in flagships.map(|name| format!("{name}.toml")) {
+        let path = folder.path(&flagship);
+        let made = output(&["check", &example(&flagship), "--certificate", &path]);
         assert_eq!(code(&made), 0, "{flagship}");
     }
 }
