@@ -145,8 +145,8 @@ fn are_alike(
     Ok(true)
 }
 
-/// A reservation as it goes before a member: its period, slice, first arrival and priority, and
-/// whether it stands before the member in the file, so that it goes first where both are due at once.
+/// A reservation as it goes before a member: its period, slice, first arrival and priority. The
+/// last is whether it stands before the member in the file: of equal deadlines it goes first.
 type Reservation = (Option<u64>, Option<u64>, u64, u32, bool);
 
 /// The reservations that go before a member; none: other work may.

@@ -5,8 +5,8 @@
 //! * Slots of a frame: a window that begins at the worst slot end, then slot by slot.
 //! * A server that gets its budget Q in every period T: nothing for the blackout, then Q per
 //!   period, at once. The blackout is 2(T − Q) when budget waits or passes whatever is ready (Shin
-//!   and Lee 2003), and 2T − Q when it is lost as soon as nothing is, or when a rest of it may come
-//!   late (constant-bandwidth servers: `node`).
+//!   and Lee 2003), and 2T − Q when it is lost as soon as nothing is. It is 2T − Q as well where a
+//!   rest of it may come late (constant-bandwidth servers: `node`).
 
 use crate::Why;
 

@@ -87,7 +87,7 @@ pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
     Ok(jobs)
 }
 
-/// What a constant-bandwidth server asks for is not known by whole jobs.
+/// The requests of a constant-bandwidth server are no whole jobs.
 fn refuse_fluid(node: &Node, what: &str) -> Result<(), Why> {
     let mut fluid = node.entities.iter().filter(|c| c.fluid);
     fluid.next().map_or(Ok(()), |server| {
@@ -328,8 +328,8 @@ fn demand(node: &Node, at: u128) -> u128 {
     work.fold(0, u128::saturating_add)
 }
 
-/// The first instant by which a whole job or budget is due. What is due before are rests of
-/// budgets, of which nothing is claimed where they may be late.
+/// The first instant by which a whole job or budget is due. Rests of budgets may be due before, and
+/// nothing is claimed of those where they may be late.
 fn first_deadline(node: &Node) -> u128 {
     node.entities.iter().map(blocks_until).min().unwrap_or(0)
 }
