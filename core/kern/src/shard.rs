@@ -114,7 +114,7 @@ impl<P: Policy> Shard<P> {
     /// Handles one entry. Its instant is clamped so that time never runs backwards, its missing
     /// time to the interval since the last entry. O(log n) for n threads; k releases together cost
     /// k·log n, a completion with s successors s·log n.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn handle_entry<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
         if entry.is_plain()
             && let Some(outcome) = self.handle_fast(entry.now, entry.event, sink)

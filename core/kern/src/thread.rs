@@ -218,6 +218,7 @@ pub(crate) struct LockRequest {
 }
 
 impl Thread {
+    #[inline]
     pub(crate) fn id(&self, index: usize) -> ThreadId {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
     }
@@ -290,6 +291,7 @@ impl Thread {
     }
 
     /// The number of its job.
+    #[inline]
     pub(crate) fn job_index(&self) -> u64 {
         self.job.as_ref().map_or(0, |job| job.index)
     }
@@ -305,14 +307,14 @@ impl Thread {
     /// Its effective priority: its own, or what it inherits if that is higher.
     #[inline]
     pub(crate) fn effective(&self) -> Effective {
-        let own = Effective {
+        let mut effective = Effective {
             band: self.band,
             attributes: self.own_attributes(),
         };
-        match &self.inherited {
-            None => own,
-            Some(inherited) => inherited.or_own(own),
+        if let Some(inherited) = &self.inherited {
+            effective = inherited.or_own(effective);
         }
+        effective
     }
 
     #[inline]
@@ -433,6 +435,7 @@ impl Thread {
     }
 
     /// The absolute deadline of a job that arrives at `arrival`.
+    #[inline]
     pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
         match self.constraint.class.relative_deadline() {
             Some(d) => arrival.saturating_add(d),

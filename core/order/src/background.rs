@@ -62,7 +62,7 @@ impl Background {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn charge(&mut self, thread: ThreadId, work: Work) {
         // As round robin: a turn begins when somebody else is there to wait for its end.
         if self.ready.len() == 1 {

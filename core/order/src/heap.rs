@@ -188,13 +188,11 @@ impl<K: Ord + Copy> IndexedHeap<K> {
                 }
             }
             None => {
-                let mut least = 0;
-                for (place, entry) in rest.iter().enumerate() {
-                    least = if entry.key < rest[least].key {
-                        place
-                    } else {
-                        least
-                    };
+                let (mut least, mut key) = (0, rest.first()?.key);
+                for (place, entry) in rest.iter().enumerate().skip(1) {
+                    if entry.key < key {
+                        (least, key) = (place, entry.key);
+                    }
                 }
                 least
             }

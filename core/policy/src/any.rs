@@ -62,6 +62,13 @@ macro_rules! each {
     };
 }
 
+impl AnyPolicy {
+    #[inline(never)]
+    fn charge_turn(&mut self, thread: ThreadId, work: Work) {
+        each!(self, p => p.charge(thread, work));
+    }
+}
+
 impl Policy for AnyPolicy {
     fn attach(&mut self, thread: ThreadId) {
         each!(self, p => p.attach(thread));
@@ -96,9 +103,14 @@ impl Policy for AnyPolicy {
             _ => None,
         }
     }
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn charge(&mut self, thread: ThreadId, work: Work) {
-        each!(self, p => p.charge(thread, work));
+        // The order of a queue alone does not ask what has been executed.
+        match self {
+            AnyPolicy::FixedPriority(p) => p.charge(thread, work),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.charge(thread, work),
+            _ => self.charge_turn(thread, work),
+        }
     }
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Pick {

@@ -211,7 +211,7 @@ impl<P: Policy> Node<P> {
         }
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn charge(&mut self, thread: ThreadId, band: Band, work: Work) {
         if self.orders(band) {
             self.policy.charge(thread, work);
