@@ -35,12 +35,13 @@ fn supply_entries(cpu: &CpuTables, ticks: u64) -> u64 {
     slots.chain(budgets).fold(0, u64::saturating_add)
 }
 
-/// Room for the records of a run with these changes: those of its jobs and its supply, half as much
-/// again, and a floor.
+/// Room for the records of a run with these changes, and so many `steps` of plans: those of its
+/// jobs and its supply, half as much again, and a floor.
 fn recorder_bytes(
     (cpu, plan): (&CpuTables, &Plan),
     frequency: Frequency,
     duration: Span<Ns>,
+    steps: u64,
 ) -> usize {
     let ticks = duration.ticks_up(frequency).ticks();
     let jobs = (0_u32..)
@@ -50,6 +51,8 @@ fn recorder_bytes(
                 .constraints()
                 .filter(|(id, _)| id.index() == thread as usize);
             let all = later.map(|(_, later)| later).chain([constraint]);
+            // The jobs of a plan are among its steps.
+            let all = all.filter(|_| !constraint.fed || cpu.agenda.room == 0);
             let separation = all.filter_map(|c| c.class.min_separation()).min();
             let jobs = separation.map_or(1, |s| ticks / s.ticks().max(1) + 1);
             let uses = cpu.uses.iter().filter(|(of, _)| *of == thread).count() as u64;
@@ -60,18 +63,21 @@ fn recorder_bytes(
     let jobs = jobs.fold(0_u64, u64::saturating_add);
     let supply = supply_entries(cpu, ticks).saturating_mul(BYTES_PER_ENTRY);
     let supply = supply.min(MAX_SUPPLY_BYTES);
+    let steps = steps.saturating_mul(2 * BYTES_PER_ENTRY);
     let bytes = jobs.saturating_add(supply).saturating_mul(3) / 2;
+    let bytes = bytes.saturating_add(steps.min(MAX_SUPPLY_BYTES));
     usize::try_from(bytes.saturating_add(1 << 20).min(MAX_RECORDER_BYTES)).unwrap_or(usize::MAX)
 }
 
-/// A recorder for one CPU of a run, with room for twice what another run has recorded.
+/// A recorder for one CPU of a run with so many `steps` of plans, with room for twice what another
+/// run has recorded.
 pub(crate) fn recorder(
     cpu: (&CpuTables, &Plan),
     frequency: Frequency,
     duration: Span<Ns>,
-    other: usize,
+    (other, steps): (usize, u64),
 ) -> Result<Recorder, Error> {
-    let bytes = recorder_bytes(cpu, frequency, duration).max(other.saturating_mul(2));
+    let bytes = recorder_bytes(cpu, frequency, duration, steps).max(other.saturating_mul(2));
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
@@ -88,7 +94,7 @@ pub(crate) fn recorder_within(
     frequency: Frequency,
     duration: Span<Ns>,
 ) -> Result<Recorder, Error> {
-    let bytes = recorder_bytes(cpu, frequency, duration).min(most);
+    let bytes = recorder_bytes(cpu, frequency, duration, u64::MAX).min(most);
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
@@ -98,9 +104,6 @@ pub(crate) fn asked(
     duration: Option<Span<Ns>>,
     seed: Option<u64>,
 ) -> Result<(Span<Ns>, u64), Error> {
-    if let Some(group) = system.groups.first() {
-        return Err(Error::Group(group.name.clone()));
-    }
     let duration = duration.or(system.run.duration);
     let seed = seed.or(system.run.seed).unwrap_or(0);
     Ok((duration.ok_or(Error::NoDuration)?, seed))

@@ -37,8 +37,15 @@ pub enum Error {
     Application(GraphError),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
-    /// A planned group, which is admitted and certified, and which nothing executes yet.
+    /// A planned group on a machine: virtual time alone executes these (simulate).
     Group(String),
+    /// A segment of a group with a function, which virtual time does not call (mend the file).
+    SegmentFunction {
+        /// The group.
+        group: String,
+        /// The segment.
+        segment: String,
+    },
     /// A CPU without a host can only be simulated (mend the file).
     NoHost(String),
     /// A shared object or its function could not be had (mend the file, or build it).
@@ -112,7 +119,12 @@ impl fmt::Display for Error {
             }
             Error::Group(name) => write!(
                 f,
-                "group `{name}`: planned groups are admitted and certified, but not executed yet"
+                "group `{name}`: planned groups are executed in virtual time only"
+            ),
+            Error::SegmentFunction { group, segment } => write!(
+                f,
+                "group `{group}`: virtual time calls no function for segment `{segment}`: give it \
+                 `work = {{ burn = \"...\" }}`, or no `work`"
             ),
             Error::NoHost(name) => write!(
                 f,

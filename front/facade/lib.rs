@@ -42,6 +42,7 @@ mod counted;
 mod described;
 mod error;
 mod graph_moves;
+mod groups;
 mod judge;
 mod live;
 mod program;

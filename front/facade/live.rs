@@ -250,6 +250,9 @@ pub fn run(
     workloads: &mut Workloads,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Log, Error> {
+    if let Some(group) = system.groups.first() {
+        return Err(Error::Group(group.name.clone()));
+    }
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let given = options.terms.as_ref();
@@ -442,7 +445,7 @@ fn platform_inputs(
             shard: cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?,
             sink: match options.record {
                 Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, duration)?,
-                None => recorder((cpu, plan), frequency, duration, 0)?,
+                None => recorder((cpu, plan), frequency, duration, (0, 0))?,
             },
             threads,
             children: children(system, cpu, &options.policies),

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use punctual_analysis::{Transition, without_needless_barriers};
 use punctual_kern::Plan;
 use punctual_model::{
-    Clock, CpuId, Frequency, Funding, GraphThread, Instant, Ns, Span, System, WorkSource,
+    Clock, CpuId, Frequency, Funding, GraphThread, Instant, Ns, PlannedThread, Span, System,
+    WorkSource,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{
-    Completion, CpuInput, Faults, Guests, Moves, Observer, TileFault, graph_bodies,
+    Completion, CpuInput, Faults, GroupTerms, Groups, Guests, Moves, Observer, TileFault,
+    graph_bodies,
 };
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
@@ -21,6 +23,7 @@ use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
+use crate::groups;
 use crate::stream::{RING_BYTES, Steps, not_written};
 use crate::{Error, Progress, Verdict, admit};
 
@@ -64,9 +67,7 @@ pub fn simulate(
     let verdict = promises(system, &verdict, &transitions);
     let system = &without_needless_barriers(system, &verdict.gangs);
     let judged = (Some(&verdict), &*transitions);
-    let threads = system.graph_threads();
-    let system = (&*system.with_graph_threads(), &*threads);
-    run_virtually(system, judged, options, workloads, progress)
+    run_lowered(system, judged, options, workloads, progress)
 }
 
 /// The same without asking the analysis: the log holds no bounds. For callers that have the
@@ -81,9 +82,36 @@ pub fn simulate_unjudged(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let transitions = judged(system, options)?;
+    run_lowered(system, (None, &transitions), options, workloads, progress)
+}
+
+/// With a task for each thread of a graph and of a group.
+fn run_lowered(
+    system: &System,
+    judged: (Option<&Verdict>, &[Transition]),
+    options: &SimOptions,
+    workloads: &mut Workloads,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Log, Error> {
     let threads = system.graph_threads();
-    let system = (&*system.with_graph_threads(), &*threads);
-    run_virtually(system, (None, &transitions), options, workloads, progress)
+    let terms = groups::terms(system, judged.0)?;
+    let system = system.with_graph_threads();
+    let planned = system.planned_threads();
+    let system = system.with_planned_threads();
+    let threads = Lowered {
+        graphs: &threads,
+        planned: &planned,
+        terms,
+    };
+    run_virtually((&system, &threads), judged, options, workloads, progress)
+}
+
+/// The threads of graphs and of groups, which are the last tasks of a system.
+struct Lowered<'a> {
+    graphs: &'a [GraphThread],
+    planned: &'a [PlannedThread],
+    /// Of the groups, if there are any.
+    terms: Option<GroupTerms>,
 }
 
 fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Error> {
@@ -94,16 +122,25 @@ fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Erro
 }
 
 fn run_virtually(
-    (system, threads): (&System, &[GraphThread]),
+    (system, threads): (&System, &Lowered<'_>),
     (verdict, transitions): (Option<&Verdict>, &[Transition]),
     options: &SimOptions,
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let (duration, seed) = asked(system, options.duration, options.seed)?;
+    groups::check_count(system, duration)?;
     options.policies.check(system)?;
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
     fund(&mut tables, system, &options.faults);
+    let planned = threads.terms.as_ref().map(|terms| {
+        let threads = (system, threads.planned);
+        Groups::of_system(threads, &tables, terms, (duration, seed))
+    });
+    if let Some(groups) = &planned {
+        let (tasks, room) = groups.agendas(threads.planned);
+        tables.add_agendas(&tasks, room);
+    }
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
     let steps = steps(system, workloads)?;
@@ -117,7 +154,10 @@ fn run_virtually(
     let mut log = Log::new(header, system, tables.clone());
     let (plans, changes) = prepare(system, &tables, duration, transitions);
     log.changes = changes;
-    let mut inputs = inputs(&tables, &plans, duration, options.record.is_some())?;
+    let ticks = duration.ticks_up(tables.frequency);
+    let steps_of_plans = planned.as_ref().map_or(0, |groups| groups.steps(ticks));
+    let emptied = options.record.is_some();
+    let mut inputs = inputs(&tables, &plans, duration, (emptied, steps_of_plans))?;
     let clock = |cpu: usize| {
         let cpu = u16::try_from(cpu).map_or(CpuId(u16::MAX), CpuId);
         options.faults.clock(cpu, seed)
@@ -145,12 +185,13 @@ fn run_virtually(
     let given = (&options.faults, seed);
     let guests = Guests {
         children: tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect(),
-        bodies: graph_bodies(system, threads, given, &moves),
-        groups: None,
+        bodies: graph_bodies(system, threads.graphs, given, &moves),
+        groups: planned,
     };
     let outcome =
         punctual_sim::run_with(system, &tables, inputs, guests, &sim_options, &mut player)?;
     log.header.end = outcome.end;
+    log.requests = groups::requests(system, &outcome);
     log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
     let record = player.record;
     for (at, (cpu, of_system)) in outcome.cpus.into_iter().zip(&system.cpus).enumerate() {
@@ -209,12 +250,12 @@ fn inputs(
     tables: &Tables,
     plans: &[Plan],
     duration: Span<Ns>,
-    emptied: bool,
+    (emptied, steps): (bool, u64),
 ) -> Result<Vec<Input>, Error> {
     let input = |(cpu, plan): (&CpuTables, &Plan)| {
         let sink = match emptied {
             true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, duration)?,
-            false => recorder((cpu, plan), tables.frequency, duration, 0)?,
+            false => recorder((cpu, plan), tables.frequency, duration, (0, steps))?,
         };
         let shard = cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?;
         Ok(CpuInput { shard, sink })

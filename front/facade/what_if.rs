@@ -202,7 +202,7 @@ fn play(
                     (cpu, &recording.plan),
                     log.tables.frequency,
                     log.header.duration,
-                    recorded.records.bytes(),
+                    (recorded.records.bytes(), 0),
                 )?,
                 false => recorder_again(recorded.records.bytes())?,
             },
@@ -250,6 +250,8 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         // Its threads do what they did, but nobody fires again.
         graphs: Vec::new(),
         gangs: log.gangs.clone(),
+        groups: Vec::new(),
+        requests: Vec::new(),
         cpus: Vec::new(),
         oracle: None,
     };

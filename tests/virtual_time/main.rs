@@ -11,6 +11,7 @@ mod excuses;
 mod fuzz;
 mod graphs;
 mod graphs_plain;
+mod groups;
 mod live_tree;
 mod overrun_costs;
 mod overrun_locks;

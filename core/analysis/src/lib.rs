@@ -87,7 +87,9 @@ pub use error::AnalysisError;
 pub use gang::without_needless_barriers;
 pub use graph::graph_schedule;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
-pub use plan::answer::{GroupVerdict, Plan, PlanVerdict, PlannedSegment, SegmentSlack};
+pub use plan::answer::{
+    GroupVerdict, Plan, PlanVerdict, PlannedLength, PlannedSegment, SegmentSlack,
+};
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;

@@ -32,7 +32,7 @@ use crate::error::{AnalysisError, Checked, in_range};
 use crate::units::Span;
 use crate::utilization::hyperperiod;
 use crate::verdict::{CpuVerdict, Exactness, Refusal, Subject, Witness};
-use answer::{Plan, PlanVerdict, PlannedSegment};
+use answer::{Plan, PlanVerdict, PlannedLength, PlannedSegment};
 use expand::{Expanded, Instance, MOST_SEGMENTS, Parts};
 use length::Lengths;
 
@@ -81,10 +81,28 @@ pub(crate) fn verdicts(
     }
     let answer = PlanVerdict {
         groups: rows,
+        lengths: all_lengths(system, &lengths)?,
+        process_switch: lengths.switch(),
         evaluations: found.evaluations,
         plan: found.result.ok(),
     };
     Ok((Some(answer), refusals))
+}
+
+fn all_lengths(system: &System, lengths: &Lengths<'_>) -> Checked<Vec<Vec<PlannedLength>>> {
+    let groups = (0..=u16::MAX).map(GroupId).zip(&system.groups);
+    let of_group = |(id, group): (GroupId, &punctual_model::Group)| {
+        let places = 0..group.segments.len();
+        let length = |place| {
+            let length = lengths.of(id, place)?;
+            Ok(PlannedLength {
+                home: length.home,
+                away: length.away,
+            })
+        };
+        places.map(length).collect()
+    };
+    groups.map(of_group).collect()
 }
 
 /// Whether all that is planned before the run has a plan.

@@ -60,7 +60,7 @@ pub use group::{
 pub use id::{ActorId, CpuId, GraphId, GroupId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use lowered::GraphThread;
 pub use machine::{Funding, Limits, Machine, Reserve, Share};
-pub use planned::PlannedNode;
+pub use planned::{PlannedNode, PlannedThread};
 pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
 pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};

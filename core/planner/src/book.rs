@@ -105,7 +105,7 @@ pub struct Book<U: Unit = Ticks> {
     base: Vec<u64>,
     /// By CPU, in a book that is told.
     told: Option<Vec<Told<U>>>,
-    /// By group, of numbers below the capacity for segments: one of its segments is frozen or done.
+    /// By family, of numbers below the capacity for segments: one of its segments is frozen or done.
     begun: Vec<bool>,
     /// Groups that the request takes the place of.
     removed: Vec<u32>,
@@ -232,6 +232,31 @@ impl<U: Unit> Book<U> {
         done
     }
 
+    /// Adds a part of a plan that was made before: segments whose places are known and that start
+    /// behind all others of their CPUs. Nobody else is moved. O(n log n) in all segments.
+    ///
+    /// # Errors
+    /// There is no room; the plan in force is then what it was.
+    pub fn append(
+        &mut self,
+        now: Instant<U>,
+        part: &Segments<U>,
+        places: &[Placement<U>],
+    ) -> Result<usize, Refusal<U>> {
+        self.removed.clear();
+        let first = self.assemble(now, part, |_| false);
+        let first = first.filter(|_| places.len() == part.len());
+        let first = first.ok_or(refused(Why::TooLarge))?;
+        self.next.placements.clear();
+        for number in 0..self.plan.placements.len() {
+            if self.renumbered[number].is_some() {
+                self.next.placements.push(self.plan.placements[number]);
+            }
+        }
+        self.next.placements.extend_from_slice(places);
+        Ok(self.accept(first, 0, now, part).first)
+    }
+
     fn plan_with(
         &mut self,
         ask: &Ask<U>,
@@ -301,8 +326,8 @@ impl<U: Unit> Book<U> {
                 *base = self.order.number(number).saturating_add(1).max(*base);
             }
         }
-        for segment in group.iter() {
-            if let Some(begun) = self.begun.get_mut(segment.group as usize) {
+        for number in 0..group.len() {
+            if let Some(begun) = self.begun.get_mut(group.family(number) as usize) {
                 *begun = false;
             }
         }
@@ -402,8 +427,8 @@ impl<U: Unit> Book<U> {
                     ..*place
                 };
             }
-            let group = self.plan.segments.segment(number).group;
-            if let Some(begun) = self.begun.get_mut(group as usize) {
+            let family = self.plan.segments.family(number);
+            if let Some(begun) = self.begun.get_mut(family as usize) {
                 *begun = true;
             }
             for after in self.plan.segments.successors(number) {
@@ -412,8 +437,9 @@ impl<U: Unit> Book<U> {
         }
     }
 
-    /// Adds the least important group below the new one to those that are removed, if any is left
-    /// that has not begun. O(segments).
+    /// Adds the least important family below the new group to those that are removed, if any is
+    /// left that has not begun: a child that was planned with its parent goes with it. A family is
+    /// as important as its most important group. O(segments²).
     fn remove_one(
         &mut self,
         group: &Segments<U>,
@@ -423,19 +449,31 @@ impl<U: Unit> Book<U> {
         let own = (0..group.len()).map(|number| group.importance(number));
         let own = own.min().unwrap_or(Importance(0));
         let segments = &self.plan.segments;
+        let worth = |number: usize| {
+            let family = segments.family(number);
+            let all = (0..segments.len()).filter(|&other| segments.family(other) == family);
+            all.map(|other| segments.importance(other)).max()
+        };
         let candidates = (0..segments.len()).filter(|&number| {
-            let group = segments.segment(number).group;
-            let begun = self.begun.get(group as usize).copied().unwrap_or(true);
+            let family = segments.family(number);
+            let begun = self.begun.get(family as usize).copied().unwrap_or(true);
             !begun
                 && segments.importance(number) < own
+                && worth(number).is_some_and(|worth| worth < own)
                 && self.stays(number, &dead).0
                 && !self.has_ended(number, begin)
         });
-        let least =
-            candidates.min_by_key(|&number| (segments.importance(number), usize::MAX - number));
-        let least = least.map(|number| segments.segment(number).group);
-        self.removed.extend(least);
-        least.is_some()
+        let least = candidates.min_by_key(|&number| (worth(number), usize::MAX - number));
+        let Some(least) = least else {
+            return false;
+        };
+        for number in 0..segments.len() {
+            let group = segments.segment(number).group;
+            if segments.family(number) == segments.family(least) && !self.removed.contains(&group) {
+                self.removed.push(group);
+            }
+        }
+        true
     }
 }
 

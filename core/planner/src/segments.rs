@@ -111,6 +111,8 @@ struct Row<U: Unit> {
     first: Option<usize>,
     predecessors: u32,
     importance: Importance,
+    /// The groups that are removed together; `None`: its group alone.
+    family: Option<u32>,
     tag: u64,
     location: Option<Location<U>>,
     /// Executes in its place when its group is dead and has begun; zero: nothing.
@@ -169,6 +171,7 @@ impl<U: Unit> Segments<U> {
             first: None,
             predecessors: 0,
             importance: Importance::default(),
+            family: None,
             tag: 0,
             location: None,
             cleanup: Work::ZERO,
@@ -199,6 +202,16 @@ impl<U: Unit> Segments<U> {
     /// A number that is none.
     pub fn set_importance(&mut self, number: usize, importance: Importance) {
         self.rows[number].importance = importance;
+    }
+
+    /// The family of the group of a segment: groups that were planned together, the children with
+    /// their parent. None of them is removed without the others. The caller numbers families as it
+    /// does groups; without one a group is its own.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn set_family(&mut self, number: usize, family: u32) {
+        self.rows[number].family = Some(family);
     }
 
     /// A mark of the caller's, by which it finds a segment again in a later plan.
@@ -317,6 +330,15 @@ impl<U: Unit> Segments<U> {
         self.rows[number].importance
     }
 
+    /// The number of the family of its group.
+    ///
+    /// # Panics
+    /// A number that is none.
+    pub fn family(&self, number: usize) -> u32 {
+        let row = &self.rows[number];
+        row.family.unwrap_or(row.segment.group)
+    }
+
     /// The caller's mark of a segment; 0 without one.
     ///
     /// # Panics
@@ -401,6 +423,7 @@ impl<U: Unit> Segments<U> {
             let taken = &mut self.rows[new];
             (taken.importance, taken.location) = (row.importance, row.location);
             (taken.cleanup, taken.tag) = (row.cleanup, row.tag);
+            taken.family = row.family;
         }
         for before in 0..others.len() {
             for after in others.successors(before) {

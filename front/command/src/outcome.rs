@@ -102,7 +102,9 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
         Error::NoDuration => Failure::input("neither the file nor the command says how long")
             .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),
         Error::Analysis(_) | Error::Refused(_) | Error::Sim(_) => Failure::input(error.to_string()),
-        Error::NoHost(_) | Error::Group(_) => Failure::input(error.to_string()),
+        Error::NoHost(_) | Error::SegmentFunction { .. } => Failure::input(error.to_string()),
+        Error::Group(_) => Failure::input(error.to_string())
+            .with_help("`punctual check` plans them, `punctual sim` executes them in virtual time"),
         Error::Run(_) => Failure::run(error.to_string())
             .with_help("`punctual doctor` says what this machine lacks"),
         _ => Failure::run(error.to_string()),

@@ -131,6 +131,12 @@ impl Reader {
         }
         let span = |until: Option<Instant>| until.map(|until| until.since(now));
         let act = match event {
+            Event::Agenda(_) => {
+                return Err(WhatIfError::Entangled {
+                    at: now,
+                    what: "segments of groups started by counts of each other",
+                });
+            }
             Event::Tick | Event::Wake(_) | Event::Remote(_) | Event::ChildPicked(_) => {
                 return Ok(());
             }

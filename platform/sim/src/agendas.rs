@@ -1,4 +1,4 @@
-//! Groups that are planned in virtual time: requests, plans behind their cutoffs, kills
+//! Groups that are planned in virtual time: plans behind their cutoffs, and what CPUs hear of them
 //!
 //! One planner for all CPUs of a simulation, as the system processor of Spring. It is told of
 //! starts and ends, and tells CPUs their plans as events, which stand in the log.
@@ -11,24 +11,22 @@
 //!
 //! A CPU that stands still hears of both when it goes on, in this order and before it does anything
 //! else. So it starts nothing of a plan that another one has replaced.
+//!
+//! A plan made before the run is taken over part by part: the next one when the last is over, or
+//! when a request reaches beyond it (design note 0072).
 
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+mod asking;
+mod ending;
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use punctual_kern::{AgendaStep, AgendaView, PlannedSegment};
-use punctual_model::{Instant, Span, Work};
+use punctual_model::{Instant, Work};
 use punctual_tables::CpuTables;
 
-use crate::requests::{Execution, GroupOutcome, Groups};
-use punctual_planner::{Ask, Book, Capacities, GroupKey, Kills, Refusal, Segment, Segments};
-
-/// A request that waits: earliest first, then in the order of asking.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Waiting {
-    at: std::cmp::Reverse<(Instant, u64)>,
-    kind: usize,
-    /// Asked for if it is refused, in this order.
-    otherwise: Vec<usize>,
-}
+use crate::requests::{GroupOutcome, Groups};
+use asking::Waiting;
+use punctual_planner::{Book, GroupKey, Kills};
 
 /// A plan that is not in force yet.
 #[derive(Clone, Debug)]
@@ -36,7 +34,8 @@ struct Pending {
     cutoff: Instant,
     /// By CPU: the steps that bring it in force; `None`: it was refused.
     steps: Option<Vec<Vec<AgendaStep>>>,
-    otherwise: Vec<usize>,
+    /// Asked for instead.
+    otherwise: Option<Waiting>,
 }
 
 /// A segment in force: its group's outcome, and its place in that.
@@ -55,8 +54,15 @@ pub(crate) struct Planning {
     now: Instant,
     /// Nothing is requested then or later.
     horizon: Instant,
+    /// Up to then the plan that was made before the run has been taken over; `None`: nothing of it.
+    planned_until: Option<Instant>,
+    /// There was no room for the next part of it.
+    is_full: bool,
     outcomes: Vec<GroupOutcome>,
+    /// By outcome.
     keys: Vec<Option<GroupKey>>,
+    /// Outcomes with a key.
+    live: BTreeSet<usize>,
     /// By CPU and number: a segment, and its planned start.
     identities: BTreeMap<(usize, u64), (Identity, Instant)>,
     /// By CPU: the last that was seen of it.
@@ -109,15 +115,18 @@ impl Planning {
             pending: None,
             now: Instant::ZERO,
             horizon,
+            planned_until: None,
+            is_full: false,
             outcomes: Vec::new(),
             keys: Vec::new(),
+            live: BTreeSet::new(),
             identities: BTreeMap::new(),
             seen: vec![AgendaView::default(); groups.executors.len()],
             slots,
             groups,
         };
         for (at, kind) in planning.groups.requests.clone() {
-            planning.wait(at, kind, Vec::new());
+            planning.wait(Waiting::new(at, kind));
         }
         planning
     }
@@ -131,29 +140,16 @@ impl Planning {
         self.outcomes
     }
 
-    fn wait(&mut self, at: Instant, kind: usize, otherwise: Vec<usize>) {
-        if at >= self.horizon {
-            return;
-        }
-        self.asked += 1;
-        let at = std::cmp::Reverse((at, self.asked));
-        self.waiting.push(Waiting {
-            at,
-            kind,
-            otherwise,
-        });
-    }
-
     /// When it does something by itself next.
     pub(crate) fn next_instant(&self) -> Option<Instant> {
-        match &self.pending {
-            Some(pending) => Some(pending.cutoff),
-            // Not before the CPUs have obeyed the orders of the last one.
-            None => self
-                .waiting
-                .peek()
-                .map(|waiting| waiting.at.0.0.max(self.now)),
+        if let Some(pending) = &self.pending {
+            return Some(pending.cutoff);
         }
+        // Not before the CPUs have obeyed the orders of the last one.
+        let waiting = self.waiting.peek().map(|waiting| waiting.at());
+        let part = self.next_part().filter(|_| !self.is_full);
+        let next = waiting.into_iter().chain(part).min();
+        next.map(|at| at.max(self.now))
     }
 
     /// Does that. The orders for each CPU of the planner.
@@ -162,159 +158,89 @@ impl Planning {
         let mut orders = vec![VecDeque::new(); self.seen.len()];
         if let Some(pending) = self.pending.take() {
             self.put_in_force(now, pending, &mut orders);
+        } else if self.continues(now) {
+            self.go_on(now, &mut orders);
         } else if let Some(waiting) = self.waiting.pop() {
             self.plan(now, waiting, &mut orders);
         }
         orders
     }
 
-    /// Planning begins: the answer and the plan are there at the cutoff.
-    fn plan(&mut self, now: Instant, waiting: Waiting, orders: &mut [VecDeque<Order>]) {
-        let Waiting {
-            at,
-            kind,
-            otherwise,
-        } = waiting;
-        let asked = at.0.0;
-        let number = self.outcomes.len();
-        let key = self.kills.enter(u32::try_from(kind).unwrap_or(u32::MAX));
-        let set = key.and_then(|key| self.segments(kind, asked, (number, key)));
-        let terms = &self.groups.kinds[kind];
-        let ask = Ask {
-            pace: self.groups.pace.filter(|_| !terms.off_line),
-            // It has waited for those before it.
-            max_wait: terms
-                .max_wait
-                .map(|most| most.saturating_sub(now.since(asked))),
-            overload: self.groups.overload,
-            ..Ask::new(now, Span::ZERO, self.groups.search)
-        };
-        let bound = if terms.off_line {
-            Span::ZERO
-        } else {
-            self.groups.bound
-        };
-        let ask = Ask { bound, ..ask };
-        let none = Segments::new(Capacities::new(0, 1, 0));
-        let kills = &self.kills;
-        let answer = self.book.ask(&ask, set.as_ref().unwrap_or(&none), |group| {
-            kills.is_dead(group)
-        });
-        let refused = match (answer, set) {
-            (Err(refusal), _) => Some(refusal),
-            (Ok(_), None) => Some(Refusal {
-                why: punctual_planner::Why::TooLarge,
-                late: None,
-                evaluations: 0,
-                backtracks: 0,
-            }),
-            (Ok(_), Some(_)) => None,
-        };
-        // A request that was out of time at once has no cutoff.
-        let cutoff = self.book.cutoff().max(now);
-        self.outcomes.push(GroupOutcome {
-            kind,
-            requested: asked,
-            answered: cutoff,
-            refused,
-            removed: None,
-            killed: None,
-            done: None,
-            missed: false,
-            executions: vec![None; self.groups.kinds[kind].segments.len()],
-            cleaned: Vec::new(),
-        });
-        self.keys.push(key.filter(|_| refused.is_none()));
-        if let Some(key) = key.filter(|_| refused.is_some()) {
-            let _ = self.kills.leave(key);
-        }
-        let steps = refused.is_none().then(|| self.steps(now));
-        let held = AgendaStep::Hold {
-            cutoff: Some(cutoff),
-        };
-        tell_all(orders, held);
-        self.pending = Some(Pending {
-            cutoff,
-            steps,
-            otherwise: if refused.is_some() {
-                otherwise
-            } else {
-                Vec::new()
-            },
-        });
+    /// Whether it takes over a part of a plan that was made before, with nothing pending.
+    fn continues(&self, now: Instant) -> bool {
+        !self.is_full && self.next_part().is_some_and(|part| part <= now)
     }
 
-    /// The segments of a request; `None` without room.
-    fn segments(
-        &self,
-        kind: usize,
-        at: Instant,
-        (number, key): (usize, GroupKey),
-    ) -> Option<Segments> {
-        let terms = &self.groups.kinds[kind];
-        let mut set = Segments::new(self.groups.capacities);
-        for (place, one) in terms.segments.iter().enumerate() {
-            let segment = Segment {
-                group: key.place(),
-                release: at.saturating_add(one.release),
-                wcet: one.wcet,
-                absolute_deadline: at.saturating_add(one.deadline),
-            };
-            let own = set.push(segment, &one.uses).ok()?;
-            set.set_importance(own, terms.importance);
-            set.set_tag(own, (number as u64) << 32 | place as u64);
-            if let Some(location) = one.location {
-                set.set_location(own, location);
-            }
-            set.set_cleanup(own, one.cleanup, &[]).ok()?;
-            for &before in &one.after {
-                set.precede(before, own).ok()?;
-            }
-        }
-        Some(set)
+    /// Whether it begins to plan next, for which all CPUs must have obeyed.
+    pub(crate) fn begins(&self, now: Instant) -> bool {
+        self.pending.is_none() && !self.continues(now)
+    }
+
+    /// Whether anything of it is still to come.
+    pub(crate) fn is_idle(&self) -> bool {
+        let planned = self.seen.iter().any(|view| view.left > 0);
+        let nothing = self.pending.is_none() && self.waiting.is_empty();
+        nothing && !planned && self.next_part().is_none()
     }
 
     /// The steps that bring the plan of the book in force, by CPU.
     fn steps(&mut self, now: Instant) -> Vec<Vec<AgendaStep>> {
-        let (segments, order) = (self.book.segments(), self.book.order());
         let mut steps = vec![Vec::new(); self.seen.len()];
-        let mut from: Vec<Option<u64>> = vec![None; self.seen.len()];
-        for removed in self.book.removed() {
-            let gone = |key: &&Option<GroupKey>| key.is_some_and(|key| key.place() == *removed);
-            if let Some(at) = self.keys.iter().rposition(|key| gone(&key)) {
+        for removed in self.book.removed().to_vec() {
+            let gone = |at: &usize| self.keys[*at].is_some_and(|key| key.place() == removed);
+            if let Some(at) = self.live.iter().copied().find(gone) {
                 self.outcomes[at].removed = Some(now);
-                if let Some(key) = self.keys[at].take() {
-                    let _ = self.kills.leave(key);
-                }
             }
         }
         // The numbers of those that stay; all behind them are given anew.
         let mut stay: Vec<Option<u64>> = vec![None; self.seen.len()];
-        for number in (0..segments.len()).filter(|&number| self.book.is_frozen(number)) {
+        let count = self.book.segments().len();
+        for number in (0..count).filter(|&number| self.book.is_frozen(number)) {
             let cpu = self.book.placements()[number].cpu;
-            stay[cpu] = stay[cpu].max(Some(order.number(number)));
+            stay[cpu] = stay[cpu].max(Some(self.book.order().number(number)));
         }
         let stays = |cpu: usize, number: u64| stay[cpu].is_some_and(|last| number <= last);
         self.identities
             .retain(|&(cpu, number), _| stays(cpu, number));
+        let from = self.stage(None, &mut steps);
+        for (cpu, steps) in steps.iter_mut().enumerate() {
+            let behind = stay[cpu].map(|last| last + 1);
+            let first = from[cpu].or(behind).unwrap_or(self.seen[cpu].frontier);
+            steps.push(AgendaStep::Commit { from: first });
+        }
+        self.forget_removed();
+        steps
+    }
+
+    /// Stages the segments of the book from `first` on, or all that are not frozen; by CPU the first
+    /// of their numbers.
+    fn stage(&mut self, first: Option<usize>, steps: &mut [Vec<AgendaStep>]) -> Vec<Option<u64>> {
+        let (segments, order) = (self.book.segments(), self.book.order());
+        let mut from: Vec<Option<u64>> = vec![None; self.seen.len()];
         for &number in order.by_start() {
             let place = self.book.placements()[number];
-            if self.book.is_frozen(number) {
+            let stays = match first {
+                Some(first) => number < first,
+                None => self.book.is_frozen(number),
+            };
+            if stays {
                 continue;
             }
             let (segment, cpu) = (segments.get(number), place.cpu);
             let Some(segment) = segment else { continue };
             let identity = identity(segments.tag(number));
             let (kind, which) = (self.outcomes[identity.0].kind, identity.1);
-            let flow = self.groups.kinds[kind].segments[which].flow;
+            let kind = &self.groups.kinds[kind].segments[which];
+            let away = segments.location(number).and_then(|location| location.home);
+            let away = usize::from(away.is_some_and(|home| home != cpu));
             let own = order.number(number);
             from[cpu].get_or_insert(own);
             steps[cpu].push(AgendaStep::Stage(PlannedSegment {
                 number: own,
-                thread: self.groups.executors[cpu].1[flow],
+                thread: self.groups.executors[cpu].1[kind.flow],
                 earliest: segment.release,
                 start: place.start,
-                wcet: place.end.since(place.start).as_work(),
+                wcet: kind.budgets[away],
                 deadline: segment.absolute_deadline,
                 group: segment.group,
                 cleanup: segments.cleanup(number),
@@ -327,12 +253,7 @@ impl Planning {
             }
             self.identities.insert((cpu, own), (identity, place.start));
         }
-        for (cpu, steps) in steps.iter_mut().enumerate() {
-            let behind = stay[cpu].map(|last| last + 1);
-            let first = from[cpu].or(behind).unwrap_or(self.seen[cpu].frontier);
-            steps.push(AgendaStep::Commit { from: first });
-        }
-        steps
+        from
     }
 
     /// The cutoff has come.
@@ -340,39 +261,28 @@ impl Planning {
         match pending.steps {
             None => tell_all(orders, AgendaStep::Hold { cutoff: None }),
             Some(steps) => {
-                let tell = |planning: &Planning, orders: &mut [VecDeque<Order>], commit| {
-                    for (cpu, steps) in steps.iter().enumerate() {
-                        let is_it = |step: &&AgendaStep| {
-                            commit == matches!(step, AgendaStep::Commit { .. })
-                        };
-                        for &step in steps.iter().filter(is_it) {
-                            let executes = planning.work(cpu, &step);
-                            orders[cpu].push_back(Order { step, executes });
-                        }
-                    }
-                };
-                tell(self, orders, false);
+                let commits = |step: &AgendaStep| matches!(step, AgendaStep::Commit { .. });
+                self.tell(&steps, |step| !commits(step), orders);
                 self.bury(orders);
-                tell(self, orders, true);
+                self.tell(&steps, commits, orders);
             }
         }
-        let mut otherwise = pending.otherwise.into_iter();
-        if let Some(kind) = otherwise.next() {
-            self.wait(now, kind, otherwise.collect());
+        if let Some(otherwise) = pending.otherwise {
+            self.wait(otherwise.later(now));
         }
     }
 
-    /// Groups that were killed while planning was pending are staged like others. The place of one
-    /// that has nothing left is free.
-    fn bury(&mut self, orders: &mut [VecDeque<Order>]) {
-        for number in 0..self.outcomes.len() {
-            let dead = self.keys[number].filter(|key| self.kills.is_dead(key.place()));
-            let Some(key) = dead else { continue };
-            self.tell_kill(number, key.place(), orders);
-            let left = self.identities.values();
-            if left.clone().all(|((group, _), _)| *group != number) {
-                self.keys[number] = None;
-                let _ = self.kills.leave(key);
+    /// The CPUs hear of some of these steps.
+    fn tell(
+        &self,
+        steps: &[Vec<AgendaStep>],
+        which: impl Fn(&AgendaStep) -> bool,
+        orders: &mut [VecDeque<Order>],
+    ) {
+        for (cpu, steps) in steps.iter().enumerate() {
+            for &step in steps.iter().filter(|step| which(step)) {
+                let executes = self.work(cpu, &step);
+                orders[cpu].push_back(Order { step, executes });
             }
         }
     }
@@ -382,142 +292,11 @@ impl Planning {
             return Work::ZERO;
         };
         let identity = self.identities.get(&(cpu, segment.number));
-        let kind = identity.map(|&((group, which), _)| {
+        let kind = identity.and_then(|&((group, which), _)| {
             let kind = self.outcomes[group].kind;
             self.groups.kinds[kind].segments[which].executes
         });
         kind.unwrap_or(segment.wcet)
-    }
-
-    /// A CPU has gone on. The orders that follow for each CPU of the planner, if any do.
-    pub(crate) fn see(
-        &mut self,
-        cpu: usize,
-        now: Instant,
-        view: AgendaView,
-    ) -> Option<Vec<VecDeque<Order>>> {
-        let before = std::mem::replace(&mut self.seen[cpu], view);
-        if before == view {
-            return None;
-        }
-        self.book.done(cpu, view.frontier);
-        if let Some(at) = view.started {
-            self.book.started(cpu, view.frontier, at);
-        }
-        let mut orders = vec![VecDeque::new(); self.seen.len()];
-        for number in before.frontier..view.frontier {
-            let start = before.started.filter(|_| number == before.frontier);
-            if let Some((identity, planned)) = self.identities.remove(&(cpu, number)) {
-                let execution = start.map(|start| Execution {
-                    cpu: self.groups.executors[cpu].0,
-                    start,
-                    end: now,
-                    planned,
-                });
-                self.ended(identity, (execution, before.cleans), &mut orders);
-            }
-        }
-        orders
-            .iter()
-            .any(|orders| !orders.is_empty())
-            .then_some(orders)
-    }
-
-    /// A segment is over, or passed over.
-    fn ended(
-        &mut self,
-        (group, which): Identity,
-        (execution, cleans): (Option<Execution>, bool),
-        orders: &mut [VecDeque<Order>],
-    ) {
-        let Some(execution) = execution else { return };
-        let outcome = &mut self.outcomes[group];
-        if cleans {
-            return outcome.cleaned.push(execution);
-        }
-        let segment = &self.groups.kinds[outcome.kind].segments[which];
-        let now = execution.end;
-        outcome.missed |= now > outcome.requested.saturating_add(segment.deadline);
-        outcome.executions[which] = Some(execution);
-        if outcome.executions.iter().all(Option::is_some) {
-            outcome.done = Some(now);
-            if let Some(key) = self.keys[group].take() {
-                let _ = self.kills.leave(key);
-            }
-        }
-        // The dead ask for nothing any more.
-        if outcome.killed.is_some() {
-            return;
-        }
-        let (kills, asks) = (segment.kills.clone(), segment.asks.clone());
-        for kind in kills {
-            self.kill(kind, now, orders);
-        }
-        let mut asks = asks.into_iter();
-        if let Some(kind) = asks.next() {
-            self.wait(now, kind, asks.collect());
-        }
-    }
-
-    /// All groups of a kind, before they start or at their next boundary.
-    fn kill(&mut self, kind: usize, now: Instant, orders: &mut [VecDeque<Order>]) {
-        for number in 0..self.outcomes.len() {
-            let key = self.keys[number].filter(|_| self.outcomes[number].kind == kind);
-            let Some(key) = key.filter(|key| !self.kills.is_dead(key.place())) else {
-                continue;
-            };
-            if self.kills.kill(key).is_ok() {
-                self.outcomes[number].killed = Some(now);
-                self.tell_kill(number, key.place(), orders);
-            }
-        }
-    }
-
-    /// Each CPU hears of a kill, and of the handlers there: in the place of the next segment of
-    /// each flow that has begun.
-    fn tell_kill(&self, number: usize, group: u32, orders: &mut [VecDeque<Order>]) {
-        tell_all(
-            orders,
-            AgendaStep::Kill {
-                group,
-                cleans: None,
-            },
-        );
-        let outcome = &self.outcomes[number];
-        let segments = &self.groups.kinds[outcome.kind].segments;
-        let running = |cpu: usize, own: u64| {
-            self.seen[cpu].frontier == own && self.seen[cpu].started.is_some()
-        };
-        for (&(cpu, own), &((of, which), _)) in &self.identities {
-            if of != number || running(cpu, own) {
-                continue;
-            }
-            let flow = segments[which].flow;
-            let Some(before) = (0..which).rev().find(|&one| segments[one].flow == flow) else {
-                continue;
-            };
-            let mut still = self.identities.iter();
-            let runs = still.any(|(&(cpu, own), &(identity, _))| {
-                identity == (number, before) && running(cpu, own)
-            });
-            if outcome.executions[before].is_some() || runs {
-                let cleans = Some(own);
-                let step = AgendaStep::Kill { group, cleans };
-                let executes = Work::ZERO;
-                orders[cpu].push_back(Order { step, executes });
-            }
-        }
-    }
-
-    /// Whether it begins to plan next, for which all CPUs must have obeyed.
-    pub(crate) fn begins(&self) -> bool {
-        self.pending.is_none()
-    }
-
-    /// Whether anything of it is still to come.
-    pub(crate) fn is_idle(&self) -> bool {
-        let planned = self.seen.iter().any(|view| view.left > 0);
-        self.pending.is_none() && self.waiting.is_empty() && !planned
     }
 }
 

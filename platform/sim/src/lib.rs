@@ -19,6 +19,7 @@ mod faults;
 mod graph;
 mod graph_bodies;
 mod graph_plain;
+mod grouped;
 mod groups;
 mod locks;
 mod random;
@@ -33,8 +34,12 @@ pub use declared::script;
 pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
 pub use graph::{Moves, TileFault};
 pub use graph_bodies::graph_bodies;
+pub use grouped::{GroupTerms, Placed};
+pub use punctual_planner::{Refusal, Why};
 pub use recorded::{Gap, RecordedThread, Recording};
-pub use requests::{Execution, GroupKind, GroupOutcome, Groups, SegmentKind};
+pub use requests::{
+    Execution, GroupKind, GroupOutcome, Groups, OffLine, PlannedFamily, SegmentKind,
+};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome,
     STEPS_PER_QUESTION, SimError, prepare, run, run_recorded, run_with, shared_across_cpus,

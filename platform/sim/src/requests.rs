@@ -20,8 +20,35 @@ pub struct Groups {
     pub overload: Overload,
     /// The groups, by name.
     pub kinds: Vec<GroupKind>,
+    /// Planned before the run.
+    pub plan: OffLine,
     /// Requests: when, and for which kind.
     pub requests: Vec<(Instant, usize)>,
+}
+
+/// A plan that was made before the run: a part that is executed once, and one that repeats.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OffLine {
+    /// From the start on.
+    pub first: Vec<PlannedFamily>,
+    /// The other part begins then.
+    pub repeats_from: Span,
+    /// Its instants count from each of its beginnings.
+    pub repeating: Vec<PlannedFamily>,
+    /// Its length; zero: nothing repeats.
+    pub period: Span,
+}
+
+/// One arrival of a group, with the children that are planned with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedFamily {
+    /// The group.
+    pub kind: usize,
+    /// Its arrival, from the beginning of its part.
+    pub arrival: Span,
+    /// The segments of each member, in the order of [`Groups::family`]: the CPU of the planner, the
+    /// start and the end.
+    pub places: Vec<Vec<(usize, Span, Span)>>,
 }
 
 /// One group, as often as it is requested.
@@ -31,13 +58,13 @@ pub struct GroupKind {
     pub importance: Importance,
     /// An answer comes so long after the request, or it is out of time.
     pub max_wait: Option<Span>,
-    /// It is planned before anything starts: its request takes no time.
+    /// It is asked for before the run, and has no plan yet: its request takes no time.
     pub off_line: bool,
     /// In an order that their precedence allows.
     pub segments: Vec<SegmentKind>,
 }
 
-/// One segment; spans count from the request of its group.
+/// One segment; spans count from the arrival of its group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentKind {
     /// The flow of execution that it is part of.
@@ -46,21 +73,26 @@ pub struct SegmentKind {
     pub release: Span,
     /// It ends by then.
     pub deadline: Span,
-    /// The most that it executes.
+    /// Its length in a plan.
     pub wcet: Work,
+    /// The most that it executes: at its home or without one, and away from it.
+    pub budgets: [Work; 2],
     /// Its resources.
     pub uses: Vec<Use>,
     /// Where it executes best.
     pub location: Option<Location>,
     /// The segments that end before it starts, by place.
     pub after: Vec<usize>,
-    /// The work that it does, also more than its wcet.
-    pub executes: Work,
+    /// The work that it does, also more than its budget; `None`: just that.
+    pub executes: Option<Work>,
     /// The most that a handler in its place executes, and its work; zero: there is none.
     pub cleanup: Work,
-    /// At its end: groups of these kinds that are killed.
+    /// A group of this kind is planned with its own, to start at its end.
+    pub spawns: Option<usize>,
+    /// At its end: the groups of these kinds that arrived with its own are killed; where none
+    /// did, the latest of the kind that has not ended.
     pub kills: Vec<usize>,
-    /// At its end: kinds that are requested, until one is granted.
+    /// At its end: kinds that are requested, until one is granted. They arrive with its own group.
     pub asks: Vec<usize>,
 }
 
@@ -69,9 +101,15 @@ pub struct SegmentKind {
 pub struct GroupOutcome {
     /// The kind.
     pub kind: usize,
+    /// All its instants count from then.
+    pub arrival: Instant,
+    /// The place among the outcomes of the group that it was planned with, if not itself.
+    pub family: usize,
+    /// The same for the group that arrived: others were asked for by that or by its children.
+    pub origin: usize,
     /// When it was requested.
     pub requested: Instant,
-    /// When it was answered: the cutoff.
+    /// When it was answered: the cutoff; of a plan made before the run, when that was continued.
     pub answered: Instant,
     /// Why it was refused.
     pub refused: Option<Refusal>,
@@ -103,6 +141,22 @@ pub struct Execution {
 }
 
 impl Groups {
+    /// A group and the children that are planned with it, each child with its parent's place in
+    /// this list and the segment behind which it starts. O(members · segments).
+    pub fn family(&self, kind: usize) -> Vec<(usize, Option<(usize, usize)>)> {
+        let mut members = vec![(kind, None)];
+        let mut at = 0;
+        while let Some(&(kind, _)) = members.get(at) {
+            // A kind that spawns itself would never end.
+            for (place, segment) in self.kinds[kind].segments.iter().enumerate() {
+                let child = segment.spawns.filter(|_| members.len() <= self.kinds.len());
+                members.extend(child.map(|child| (child, Some((at, place)))));
+            }
+            at += 1;
+        }
+        members
+    }
+
     /// The longest time from a request to the end of its group.
     pub(crate) fn grace(&self) -> Span {
         let segments = self.kinds.iter().flat_map(|kind| &kind.segments);

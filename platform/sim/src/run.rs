@@ -477,7 +477,7 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             return false;
         };
         let obeyed = |&member: &usize| self.members[member].1.has_obeyed();
-        if planner.planning.begins() && !planner.members.iter().all(obeyed) {
+        if planner.planning.begins(due) && !planner.members.iter().all(obeyed) {
             return false;
         }
         self.now = due;

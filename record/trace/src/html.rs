@@ -72,6 +72,15 @@ fn gangs(out: &mut String, report: &RunReport) {
     }
 }
 
+fn groups(out: &mut String, report: &RunReport) {
+    if !report.groups.is_empty() {
+        let remark = "What was guaranteed and what was refused, and whether guarantees were kept.";
+        section(out, "Groups", remark);
+        tables::groups(out, report);
+        out.push_str("</section>\n");
+    }
+}
+
 fn graphs(out: &mut String, report: &RunReport) {
     if !report.graphs.is_empty() {
         let remark = "Iterations and firings, beside their bounds.";
@@ -93,6 +102,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     tables::tasks(out, report);
     out.push_str("</section>\n");
     gangs(out, report);
+    groups(out, report);
     graphs(out, report);
     let misses = tables::listed(report);
     let linked = timeline::write(out, log, behaviors, (report, &misses));

@@ -24,6 +24,7 @@ pub mod export;
 mod form;
 mod gangs;
 mod graphs;
+mod groups;
 pub mod html;
 mod log;
 mod quantiles;
@@ -45,6 +46,7 @@ pub use boundary::Boundaries;
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use gangs::GangInfo;
 pub use graphs::{Call, GraphBound, GraphInfo, Moved, State};
+pub use groups::{Fate, GroupInfo, RequestInfo};
 pub use log::{
     Bound, ChangeInfo, Counters, CpuLog, Header, Log, Mode, Oracle, TakingThread, TaskInfo,
 };
@@ -54,6 +56,6 @@ pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
-    GangReport, GraphReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport,
+    GangReport, GraphReport, GroupReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport,
     ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
 };

@@ -10,6 +10,7 @@ use punctual_tables::Tables;
 use crate::boundary::Boundaries;
 use crate::gangs::GangInfo;
 use crate::graphs::{GraphInfo, Moved};
+use crate::groups::{GroupInfo, RequestInfo};
 use crate::record::Records;
 use crate::recorder::Recorder;
 
@@ -39,6 +40,10 @@ pub struct Log {
     pub graphs: Vec<GraphInfo>,
     /// The gangs, superstep by superstep, in the order of the file.
     pub gangs: Vec<GangInfo>,
+    /// The planned groups, in the order of the file.
+    pub groups: Vec<GroupInfo>,
+    /// Their arrivals, in the order in which they were planned.
+    pub requests: Vec<RequestInfo>,
     /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
@@ -225,6 +230,8 @@ impl Log {
             changes: Vec::new(),
             graphs: system.graphs.iter().map(GraphInfo::new).collect(),
             gangs: GangInfo::of_system(system),
+            groups: GroupInfo::of_system(system),
+            requests: Vec::new(),
             cpus: Vec::new(),
             oracle: None,
         }

@@ -10,6 +10,7 @@ mod display;
 mod figures;
 mod gang;
 mod graph;
+mod group;
 mod miss;
 mod observed;
 mod requirement;
@@ -31,6 +32,7 @@ pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
 pub use gang::GangReport;
 pub use graph::{ActorReport, GraphReport};
+pub use group::GroupReport;
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
 pub use taken::{TakenBy, ThreadShare};
@@ -89,6 +91,9 @@ pub struct RunReport {
     /// The supersteps of gangs, in the order of the file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub gangs: Vec<GangReport>,
+    /// The planned groups, in the order of the file.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub groups: Vec<GroupReport>,
     /// What changed while it ran, in the order of time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub changes: Vec<ChangeReport>,
@@ -110,8 +115,8 @@ pub struct RunReport {
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
     /// Every deadline and every requirement was kept, no job was lost or skipped, every admitted
-    /// change was done, results are those of the reference, and gangs without barriers were kept
-    /// in step.
+    /// change was done, results are those of the reference, gangs without barriers were kept in
+    /// step, and no guaranteed group was late.
     Met,
     /// Something was not.
     Missed,
@@ -334,7 +339,9 @@ impl RunReport {
             .iter()
             .fold(verdict, |all, graph| all.worse(graph.verdict));
         let gangs = gang::gangs(log, behaviors);
-        let verdict = match gangs.iter().any(|gang| gang.not_in_step) {
+        let groups = group::groups(log);
+        let broken = groups.iter().any(group::GroupReport::is_broken);
+        let verdict = match broken || gangs.iter().any(|gang| gang.not_in_step) {
             true => RunVerdict::Missed,
             false => verdict,
         };
@@ -361,6 +368,7 @@ impl RunReport {
             requirements,
             graphs,
             gangs,
+            groups,
             changes,
             misses: misses.listed,
             misses_not_listed: misses.not_listed,

@@ -7,6 +7,7 @@
 
 mod gangs;
 mod graphs;
+mod groups;
 mod line;
 mod policy;
 mod read;

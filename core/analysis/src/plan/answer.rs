@@ -14,8 +14,21 @@ pub struct PlanVerdict {
     pub groups: Vec<GroupVerdict>,
     /// The plan of all that is planned before the run; `None`: it was refused.
     pub plan: Option<Plan>,
+    /// The planned lengths of the segments, by group and place.
+    pub lengths: Vec<Vec<PlannedLength>>,
+    /// What a switch between processes adds to a length, where the planner knows of it.
+    pub process_switch: Work<Ns>,
     /// Segments looked at until the plan was there, or given up.
     pub evaluations: u64,
+}
+
+/// How long a segment is in plans: its wcet with all that is counted for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlannedLength {
+    /// At home, or anywhere if it has none.
+    pub home: Work<Ns>,
+    /// Elsewhere.
+    pub away: Work<Ns>,
 }
 
 /// A CPU and a start for each segment. The first part is executed once. The part behind it is as

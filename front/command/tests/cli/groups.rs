@@ -154,7 +154,7 @@ fn a_refusal_has_a_fix_that_admits_and_no_certificate() {
 }
 
 #[test]
-fn examples_are_admitted_certified_and_not_said_to_execute() {
+fn examples_are_admitted_certified_and_execute_in_virtual_time_alone() {
     let folder = Folder::new("groups-examples");
     for name in [
         "linear-table",
@@ -162,14 +162,29 @@ fn examples_are_admitted_certified_and_not_said_to_execute() {
         "planned-beside-edf",
         "vehicle",
     ] {
-        let path = example(&format!("planned/{name}.toml"));
+        let path = example(&format!("{name}.toml"));
         let certificate = folder.path(&format!("{name}.json"));
         let written = output(&["check", &path, "--certificate", &certificate]);
         assert_eq!(code(&written), 0, "{name}: {}", stderr(&written));
         let verified = output(&["verify", &certificate, &path]);
         assert_eq!(code(&verified), 0, "{name}: {}", stdout(&verified));
-        let executed = output(&["sim", &path, "--quiet"]);
-        assert_eq!(code(&executed), 2, "{name}");
-        assert!(stderr(&executed).contains("not executed yet"), "{name}");
+        let log = folder.path(&format!("{name}.log"));
+        let executed = output(&["sim", &path, "--record", &log, "--json"]);
+        assert_eq!(code(&executed), 0, "{name}: {}", stderr(&executed));
+        let groups = json(&executed)["groups"].as_array().cloned();
+        for group in groups.unwrap_or_default() {
+            let [asked, kept, late] =
+                ["requests", "guaranteed", "late"].map(|key| group[key].as_u64());
+            assert!(asked > Some(0) && late == Some(0), "{name}: {group}");
+            assert!(
+                group["off_line"] == false || asked == kept,
+                "{name}: {group}"
+            );
+        }
+        let replayed = output(&["replay", &log]);
+        assert!(stdout(&replayed).starts_with("identical"), "{name}");
+        let live = output(&["run", &path, "--quiet"]);
+        assert_eq!(code(&live), 2, "{name}");
+        assert!(stderr(&live).contains("in virtual time only"), "{name}");
     }
 }

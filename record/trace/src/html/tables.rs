@@ -7,8 +7,8 @@ use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
 use crate::summary::{
-    ActorReport, ChangeReport, CpuReport, GangReport, GraphReport, Miss, ResourceReport, RunReport,
-    RunVerdict, SchedulerReport, TaskReport,
+    ActorReport, ChangeReport, CpuReport, GangReport, GraphReport, GroupReport, Miss,
+    ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
 };
 
 fn maybe(ns: Option<u64>) -> String {
@@ -110,6 +110,28 @@ pub(super) fn gangs(out: &mut String, report: &RunReport) {
         true => "over",
     };
     table(out, columns, (&report.gangs, MAX_LINES, "gangs"), class);
+}
+
+/// Planned groups: what became of their requests.
+pub(super) fn groups(out: &mut String, report: &RunReport) {
+    let columns: &[Column<GroupReport>] = &[
+        ("group", "name", |g| text(&g.name, 60)),
+        ("requests", "n", |g| count(g.requests)),
+        ("guaranteed", "n", |g| count(g.guaranteed)),
+        ("refused", "n", |g| count(g.refused)),
+        ("out of time", "n", |g| count(g.out_of_time)),
+        ("shed", "n", |g| count(g.shed)),
+        ("killed", "n", |g| count(g.killed)),
+        ("done", "n", |g| count(g.done)),
+        ("late", "n", |g| count(g.late)),
+        ("ended after p50", "n", |g| maybe(g.ends_ns.p50)),
+        ("max", "n max", |g| maybe(g.ends_ns.max)),
+    ];
+    let class = |g: &GroupReport| match g.late {
+        0 => "",
+        _ => "missed",
+    };
+    table(out, columns, (&report.groups, MAX_LINES, "groups"), class);
 }
 
 /// What the result of a gang is to be read with.

@@ -28,6 +28,9 @@ impl fmt::Display for RunReport {
         for gang in &self.gangs {
             writeln!(f, "{gang}")?;
         }
+        for group in &self.groups {
+            writeln!(f, "{group}")?;
+        }
         for graph in &self.graphs {
             write!(f, "{graph}")?;
         }
@@ -206,6 +209,8 @@ impl RunReport {
         reasons.extend(broken.map(|graph| format!("graph {} not as required", graph.name)));
         let apart = self.gangs.iter().filter(|gang| gang.not_in_step);
         reasons.extend(apart.map(|gang| format!("gang {} not kept in step", gang.name)));
+        let broken = self.groups.iter().filter(|group| group.is_broken());
+        reasons.extend(broken.map(|group| format!("group {} not as guaranteed", group.name)));
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
         let whole = self.stopped.is_none() && !cut;
         let end_ns = whole.then_some(self.duration_ns);

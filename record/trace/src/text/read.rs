@@ -8,12 +8,13 @@ use punctual_tables::{CpuTables, Tables};
 use super::read_tables::{TablesReader, check_room, created, words_of};
 use super::words::{clip, instant, number, unescape};
 use super::{FIRST_LINE, LogError};
-use super::{gangs, graphs};
+use super::{gangs, graphs, groups};
 use crate::boundary::Boundaries;
 use crate::encode;
 use crate::form::{self, Form};
 use crate::gangs::GangInfo;
 use crate::graphs::GraphInfo;
+use crate::groups::{GroupInfo, RequestInfo};
 use crate::log::{
     Bound, ChangeInfo, CpuLog, Header, Log, Mode, Oracle, PREFIX, TakingThread, TaskInfo,
 };
@@ -123,6 +124,8 @@ struct Reader {
     changes: Vec<ChangeInfo>,
     graphs: Vec<GraphInfo>,
     gangs: Vec<GangInfo>,
+    groups: Vec<GroupInfo>,
+    requests: Vec<RequestInfo>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
     recorded: Vec<Recorded>,
@@ -235,6 +238,7 @@ impl Reader {
             "require" => self.requirements.push(requirement(rest)?),
             "change" => self.changes.push(change(rest)?),
             "gang" => self.gangs.push(gangs::read(rest)?),
+            "group" => self.groups.push(groups::read(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
             "explanation" => {
@@ -298,6 +302,10 @@ impl Reader {
             "clocks-apart" => {
                 let from = instant(number(rest)?)?;
                 h.clocks_apart = Some(punctual_model::Instant::from_ns(from.ticks()));
+            }
+            "request" => {
+                let request = groups::read_request(self.groups.len(), rest)?;
+                self.requests.push(request);
             }
             "stopped" => h.stopped = Some(unescape(rest)?),
             "fault" => h.faults.push(unescape(rest)?),
@@ -410,6 +418,8 @@ impl Reader {
             changes: self.changes,
             graphs: self.graphs,
             gangs: self.gangs,
+            groups: self.groups,
+            requests: self.requests,
             cpus: self.cpus,
             oracle: self.oracle,
         })

@@ -8,7 +8,7 @@ use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
 use super::words::{escape, write_fields};
-use super::{gangs, graphs, policy};
+use super::{gangs, graphs, groups, policy};
 use crate::encode;
 use crate::form::{self, TablesLine};
 use crate::log::{Bound, ChangeInfo, CpuLog, Log};
@@ -70,6 +70,9 @@ impl<W: Write> Writer<W> {
         }
         for gang in &log.gangs {
             gangs::write(&mut text, gang);
+        }
+        for group in &log.groups {
+            groups::write(&mut text, group);
         }
         for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
             line(&mut text, "cpu", &cpu.name);
@@ -232,6 +235,9 @@ fn tail(log: &Log, text: &mut String) {
     }
     if let Some(oracle) = log.oracle {
         let _ = writeln!(text, "oracle {} {}", oracle.steps, oracle.mismatches);
+    }
+    for request in &log.requests {
+        groups::write_request(text, request);
     }
 }
 

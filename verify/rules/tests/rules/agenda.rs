@@ -9,8 +9,8 @@ use punctual_planner::{Capacities, Overload, Search, Use};
 use punctual_policy::AnyPolicy;
 use punctual_rules::{Rule, check};
 use punctual_sim::{
-    CpuInput, Execution, Faults, GroupKind, GroupOutcome, Groups, Guests, MissingTime, Options,
-    SegmentKind, run_with,
+    CpuInput, Execution, Faults, GroupKind, GroupOutcome, Groups, Guests, MissingTime, OffLine,
+    Options, SegmentKind, run_with,
 };
 use punctual_tables::{CpuTables, Tables};
 use punctual_trace::{Header, Log, Mode as LogMode, Recorder, replay, text};
@@ -64,11 +64,13 @@ fn kind(dice: &mut Dice, kinds: usize, disturbed: Disturbed) -> GroupKind {
             release: ticks(dice.below(20)),
             deadline: ticks(60 + dice.below(120)),
             wcet: Work::from_ticks(wcet),
+            budgets: [Work::from_ticks(wcet); 2],
             uses,
             location: None,
             after: after.collect(),
-            executes: Work::from_ticks(executes),
+            executes: Some(Work::from_ticks(executes)),
             cleanup: Work::from_ticks([0, 1 + dice.below(wcet)][dice.index(2)]),
+            spawns: None,
             kills: rarely(dice),
             asks: rarely(dice),
         });
@@ -130,6 +132,7 @@ fn groups(dice: &mut Dice, cpus: usize, disturbed: Disturbed) -> Groups {
         pace: None,
         overload: [Overload::Keep, Overload::Shed][dice.index(2)],
         kinds: (0..kinds).map(|_| kind(dice, kinds, disturbed)).collect(),
+        plan: OffLine::default(),
         requests,
     }
 }
@@ -231,7 +234,7 @@ fn judge(run: &Run, seed: u64) {
             let done = before.is_some_and(|before| before.end <= one.start);
             assert!(done, "seed {seed}: {own:?} at {one:?} before {before:?}");
         }
-        let released = run.outcomes[group].requested.saturating_add(own.release);
+        let released = run.outcomes[group].arrival.saturating_add(own.release);
         assert!(
             one.start >= released,
             "seed {seed}: {one:?} before {released:?}"

@@ -1,0 +1,125 @@
+//! Planned groups of files: executed as guaranteed, also when requests are refused, removed or killed.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+
+use punctual::{Log, SimOptions, Span, System, Workloads, judge, simulate};
+use punctual_model::{Arrivals, Importance, Instant, Overload, Request};
+use punctual_trace::{Fate, RequestInfo, RunVerdict};
+
+use crate::common::examples::{example, is_replayed, obeys_the_rules};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn run(system: &System, seed: u64) -> Log {
+    let options = SimOptions {
+        seed: Some(seed),
+        ..SimOptions::default()
+    };
+    simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap()
+}
+
+/// The requests of a group.
+fn of<'l>(log: &'l Log, name: &str) -> Vec<&'l RequestInfo> {
+    let group = log
+        .groups
+        .iter()
+        .position(|group| group.name == name)
+        .unwrap();
+    log.requests
+        .iter()
+        .filter(|request| request.group == group)
+        .collect()
+}
+
+/// One reaction of the vehicle: what was seen, and the turn and the halt for it.
+#[derive(Default)]
+struct Reaction<'l> {
+    turn: Option<&'l RequestInfo>,
+    halt: Option<&'l RequestInfo>,
+}
+
+/// How many turns and halts there were; every reaction has exactly one of them, in its time.
+fn reactions(log: &Log, seed: u64) -> (u32, u32, u32) {
+    let mut reactions: BTreeMap<Instant<_>, Reaction<'_>> = BTreeMap::new();
+    for react in of(log, "react") {
+        assert_eq!(react.fate, Fate::Done, "seed {seed}: {react:?}");
+        reactions.entry(react.arrival).or_default();
+    }
+    for turn in of(log, "turn") {
+        reactions.get_mut(&turn.arrival).unwrap().turn = Some(turn);
+    }
+    for halt in of(log, "halt") {
+        reactions.get_mut(&halt.arrival).unwrap().halt = Some(halt);
+    }
+    let (mut turns, mut halts, mut refused) = (0, 0, 0);
+    for (arrival, Reaction { turn, halt }) in reactions {
+        let halt = halt.unwrap();
+        let after = |request: &RequestInfo| request.at.since(arrival).ticks();
+        let turned = turn.is_some_and(|turn| {
+            assert!(
+                turn.executed == 0 || turn.fate == Fate::Done,
+                "seed {seed}: {turn:?}"
+            );
+            turn.fate == Fate::Done && after(turn) <= 2 * SECOND
+        });
+        let halted = halt.fate == Fate::Done;
+        assert_eq!(halted, halt.executed > 0, "seed {seed}: {halt:?}");
+        let in_time = (2 * SECOND..=4 * SECOND).contains(&after(halt));
+        assert!(!halted || in_time, "seed {seed}: {halt:?}");
+        assert!(turned != halted, "seed {seed}: {turn:?} {halt:?}");
+        turns += u32::from(turned);
+        halts += u32::from(halted);
+        refused += u32::from(turn.is_some_and(|turn| turn.fate == Fate::Refused));
+    }
+    (turns, halts, refused)
+}
+
+#[test]
+fn a_vehicle_turns_or_halts_and_never_both_or_neither_also_when_the_turn_is_refused() {
+    let system = example("vehicle");
+    let seeds = std::env::var("VEHICLE_SEEDS").ok();
+    let seeds = seeds.map_or(20, |seeds| seeds.parse().unwrap());
+    let mut sum = (0, 0, 0);
+    for seed in 0..seeds {
+        let log = run(&system, seed);
+        let (turns, halts, refused) = reactions(&log, seed);
+        sum = (sum.0 + turns, sum.1 + halts, sum.2 + refused);
+        if seed < 3 {
+            is_replayed("vehicle", &log);
+            obeys_the_rules("vehicle", &log);
+            assert_eq!(judge(&log).verdict, RunVerdict::Met);
+        }
+    }
+    println!("{} turns, {} halts, {} turns refused", sum.0, sum.1, sum.2);
+    assert!(sum.0 > 20 && sum.1 > 0 && sum.2 > 0, "{sum:?}");
+}
+
+#[test]
+fn a_less_important_group_gives_way_with_its_children_and_nobody_else_does() {
+    let mut system = example("linear-table");
+    system.planning.overload = Overload::Shed;
+    // Both are asked for while it runs; the table is wanted at the same time.
+    let at = |ms: u64| Request::OnLine {
+        arrivals: Arrivals::At(vec![Instant::from_ns(ms * 1_000_000)]),
+        phase: Span::ZERO,
+        min_separation: Span::ZERO,
+    };
+    system.groups[0].request = at(2);
+    system.groups[0].importance = Importance(1);
+    system.groups[1].request = at(1);
+    system.groups[1].relative_deadline = Span::from_ms(40);
+    // It looks at the table last, alone, and there is no time for both.
+    system.groups[1].release = Span::from_ms(10);
+    system.groups[1].segments[0].uses[0].mode = punctual_model::Mode::Exclusive;
+    system.groups[0].relative_deadline = Span::from_ms(56);
+    let log = run(&system, 0);
+    let fates: Vec<Fate> = log.requests.iter().map(|request| request.fate).collect();
+    assert_eq!(fates, [Fate::Shed, Fate::Done], "{:?}", log.requests);
+    obeys_the_rules("shed", &log);
+    // Without importance the second one is refused.
+    system.planning.overload = Overload::Keep;
+    let log = run(&system, 0);
+    let fates: Vec<Fate> = log.requests.iter().map(|request| request.fate).collect();
+    assert_eq!(fates, [Fate::Done, Fate::Refused], "{:?}", log.requests);
+}
