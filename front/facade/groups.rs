@@ -2,13 +2,40 @@
 
 use punctual_analysis::{AnalysisError, PlanVerdict, PlannedSegment};
 use punctual_model::{Arrivals, Frequency, Instant, Ns, Request, Span, System, WorkSource};
-use punctual_sim::{GroupOutcome, GroupTerms, Outcome, Placed, Why};
+use punctual_sim::{GroupOutcome, GroupTerms, Groups, Outcome, Placed, Why};
+use punctual_tables::Tables;
 use punctual_trace::{Fate, Recorder, RequestInfo};
 
+use crate::simulate::Lowered;
 use crate::{Error, Verdict, admit};
 
-/// What the analysis says about the groups of a system, `None` without any. Without a verdict it is
-/// asked.
+/// No live platform executes groups yet.
+///
+/// # Errors
+/// [`Error::Group`] with the first of them.
+pub(crate) fn refuse(system: &System) -> Result<(), Error> {
+    match system.groups.first() {
+        Some(group) => Err(Error::Group(group.name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The groups of a system with its threads, where the tables have room for their plans.
+pub(crate) fn planned(
+    (system, lowered): (&System, &Lowered<'_>),
+    tables: &mut Tables,
+    (duration, seed): (Span<Ns>, u64),
+) -> Option<Groups> {
+    let terms = lowered.terms.as_ref()?;
+    let threads = (system, lowered.planned);
+    let groups = Groups::of_system(threads, tables, terms, (duration, seed));
+    let (tasks, room) = groups.agendas(lowered.planned);
+    tables.add_agendas(&tasks, room);
+    Some(groups)
+}
+
+/// The answers of the analysis about the groups of a system, `None` without any. Without a verdict
+/// it is asked.
 ///
 /// # Errors
 /// A segment with a function, or those of [`admit`].
@@ -89,7 +116,7 @@ fn of_answer(answer: &PlanVerdict) -> GroupTerms {
     }
 }
 
-/// What became of the requests for groups.
+/// The requests for groups, and their ends.
 pub(crate) fn requests(system: &System, outcome: &Outcome<Recorder>) -> Vec<RequestInfo> {
     let of = |request: &GroupOutcome| {
         let group = &system.groups[request.kind];

@@ -31,6 +31,7 @@ use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
 use crate::described::{describe_clocks, take_records};
 use crate::graph_moves::tell_graphs;
+use crate::groups;
 use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
 
@@ -250,9 +251,7 @@ pub fn run(
     workloads: &mut Workloads,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Log, Error> {
-    if let Some(group) = system.groups.first() {
-        return Err(Error::Group(group.name.clone()));
-    }
+    groups::refuse(system)?;
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
     let given = options.terms.as_ref();

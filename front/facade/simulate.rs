@@ -13,8 +13,8 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{
-    Completion, CpuInput, Faults, GroupTerms, Groups, Guests, Moves, Observer, TileFault,
-    graph_bodies,
+    Completion, CpuInput, CpuOutcome, Faults, GroupTerms, Groups, Guests, Moves, Observer,
+    TileFault, graph_bodies,
 };
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
@@ -107,11 +107,11 @@ fn run_lowered(
 }
 
 /// The threads of graphs and of groups, which are the last tasks of a system.
-struct Lowered<'a> {
+pub(crate) struct Lowered<'a> {
     graphs: &'a [GraphThread],
-    planned: &'a [PlannedThread],
+    pub(crate) planned: &'a [PlannedThread],
     /// Of the groups, if there are any.
-    terms: Option<GroupTerms>,
+    pub(crate) terms: Option<GroupTerms>,
 }
 
 fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Error> {
@@ -133,14 +133,7 @@ fn run_virtually(
     options.policies.check(system)?;
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
     fund(&mut tables, system, &options.faults);
-    let planned = threads.terms.as_ref().map(|terms| {
-        let threads = (system, threads.planned);
-        Groups::of_system(threads, &tables, terms, (duration, seed))
-    });
-    if let Some(groups) = &planned {
-        let (tasks, room) = groups.agendas(threads.planned);
-        tables.add_agendas(&tasks, room);
-    }
+    let planned = groups::planned((system, threads), &mut tables, (duration, seed));
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
     let steps = steps(system, workloads)?;
@@ -154,10 +147,8 @@ fn run_virtually(
     let mut log = Log::new(header, system, tables.clone());
     let (plans, changes) = prepare(system, &tables, duration, transitions);
     log.changes = changes;
-    let ticks = duration.ticks_up(tables.frequency);
-    let steps_of_plans = planned.as_ref().map_or(0, |groups| groups.steps(ticks));
-    let emptied = options.record.is_some();
-    let mut inputs = inputs(&tables, &plans, duration, (emptied, steps_of_plans))?;
+    let room = (options.record.is_some(), planned.as_ref());
+    let mut inputs = inputs(&tables, &plans, duration, room)?;
     let clock = |cpu: usize| {
         let cpu = u16::try_from(cpu).map_or(CpuId(u16::MAX), CpuId);
         options.faults.clock(cpu, seed)
@@ -194,13 +185,7 @@ fn run_virtually(
     log.requests = groups::requests(system, &outcome);
     log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
     let record = player.record;
-    for (at, (cpu, of_system)) in outcome.cpus.into_iter().zip(&system.cpus).enumerate() {
-        let one = log.add_cpu(&of_system.name, None, cpu.sink);
-        let (moved, lost_from) = moves.take(at);
-        one.moves = moved;
-        one.clock = clock(at);
-        one.lost_from = one.lost_from.into_iter().chain(lost_from).min();
-    }
+    take_cpus(&mut log, system, outcome.cpus, (&moves, &clock));
     log.header.faults = faults(system, &moves);
     if let Some(verdict) = verdict {
         set_promises(&mut log, verdict, None);
@@ -208,6 +193,22 @@ fn run_virtually(
     log.oracle = oracle(workloads);
     finish(record, &mut log);
     Ok(log)
+}
+
+/// The CPUs of a run, with the transitions of actors there.
+fn take_cpus(
+    log: &mut Log,
+    system: &System,
+    cpus: Vec<CpuOutcome<Recorder>>,
+    (moves, clock): (&Moves, &dyn Fn(usize) -> Clock),
+) {
+    for (at, (cpu, of_system)) in cpus.into_iter().zip(&system.cpus).enumerate() {
+        let one = log.add_cpu(&of_system.name, None, cpu.sink);
+        let (moved, lost_from) = moves.take(at);
+        one.moves = moved;
+        one.clock = clock(at);
+        one.lost_from = one.lost_from.into_iter().chain(lost_from).min();
+    }
 }
 
 /// The task schedulers of graphs that were wrong, in words.
@@ -250,8 +251,10 @@ fn inputs(
     tables: &Tables,
     plans: &[Plan],
     duration: Span<Ns>,
-    (emptied, steps): (bool, u64),
+    (emptied, planned): (bool, Option<&Groups>),
 ) -> Result<Vec<Input>, Error> {
+    let ticks = duration.ticks_up(tables.frequency);
+    let steps = planned.map_or(0, |groups| groups.steps(ticks));
     let input = |(cpu, plan): (&CpuTables, &Plan)| {
         let sink = match emptied {
             true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, duration)?,

@@ -1,4 +1,4 @@
-//! Planned groups of files: executed as guaranteed, also when requests are refused, removed or killed.
+//! Planned groups of files: executed as guaranteed, also when others are refused or removed.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn of<'l>(log: &'l Log, name: &str) -> Vec<&'l RequestInfo> {
         .collect()
 }
 
-/// One reaction of the vehicle: what was seen, and the turn and the halt for it.
+/// One reaction of the vehicle: the turn and the halt for the object that it saw.
 #[derive(Default)]
 struct Reaction<'l> {
     turn: Option<&'l RequestInfo>,

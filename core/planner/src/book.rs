@@ -105,7 +105,8 @@ pub struct Book<U: Unit = Ticks> {
     base: Vec<u64>,
     /// By CPU, in a book that is told.
     told: Option<Vec<Told<U>>>,
-    /// By family, of numbers below the capacity for segments: one of its segments is frozen or done.
+    /// By family, of numbers below the capacity for segments: one of its segments is frozen or
+    /// done.
     begun: Vec<bool>,
     /// Groups that the request takes the place of.
     removed: Vec<u32>,

@@ -20,6 +20,9 @@ use punctual_trace::{CpuLog, Record, RecordedEntry};
 
 use super::WhatIfError;
 
+/// Why a run whose threads have waited for each other outside the core is not played again.
+const LOCKS: &str = "threads waited for locks of their runtime";
+
 /// The recorded work, and how many jobs of it are open at its end: of these the rest is assumed.
 pub(super) fn read(
     (tables, log): (&CpuTables, &CpuLog),
@@ -122,20 +125,14 @@ impl Reader {
         self.account(now, entry.missing, delayed);
         self.act = None;
         self.arrival = None;
-        let entangled = || WhatIfError::Entangled {
-            at: now,
-            what: "threads waited for locks of their runtime",
-        };
+        let entangled = |what| Err(WhatIfError::Entangled { at: now, what });
         if entry.ceiling.is_some() {
-            return Err(entangled());
+            return entangled(LOCKS);
         }
         let span = |until: Option<Instant>| until.map(|until| until.since(now));
         let act = match event {
             Event::Agenda(_) => {
-                return Err(WhatIfError::Entangled {
-                    at: now,
-                    what: "segments of groups started by counts of each other",
-                });
+                return entangled("segments of groups started by counts of each other");
             }
             Event::Tick | Event::Wake(_) | Event::Remote(_) | Event::ChildPicked(_) => {
                 return Ok(());
@@ -156,7 +153,7 @@ impl Reader {
                 until,
             } => Act::Lock(resource, mode, span(until)),
             Event::Unlock { resource } => Act::Unlock(resource),
-            Event::BlockOn { .. } | Event::HandOver { .. } => return Err(entangled()),
+            Event::BlockOn { .. } | Event::HandOver { .. } => return entangled(LOCKS),
             Event::Change { .. } | Event::Manage { .. } if self.plan.is_some() => {
                 self.changed(now, event);
                 return Ok(());

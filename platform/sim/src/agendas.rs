@@ -212,8 +212,8 @@ impl Planning {
         steps
     }
 
-    /// Stages the segments of the book from `first` on, or all that are not frozen; by CPU the first
-    /// of their numbers.
+    /// Stages the segments of the book from `first` on, or all that are not frozen; by CPU the
+    /// first of their numbers.
     fn stage(&mut self, first: Option<usize>, steps: &mut [Vec<AgendaStep>]) -> Vec<Option<u64>> {
         let (segments, order) = (self.book.segments(), self.book.order());
         let mut from: Vec<Option<u64>> = vec![None; self.seen.len()];

@@ -35,12 +35,12 @@ pub struct Placed {
     pub end: Instant<Ns>,
 }
 
-/// What the analysis says about the groups of a system.
+/// The answers of the analysis about the groups of a system.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct GroupTerms {
     /// The planned lengths of the segments at home and away, by group and place.
     pub lengths: Vec<Vec<[Work<Ns>; 2]>>,
-    /// What a switch between processes adds to a length.
+    /// The cost of a switch between processes, added to lengths.
     pub process_switch: Work<Ns>,
     /// The plan of all that is planned before the run; without one, each of these groups is asked
     /// for when it arrives.

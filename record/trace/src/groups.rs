@@ -1,4 +1,4 @@
-//! The planned groups of a log, and what became of the requests for them
+//! The planned groups of a log, and the ends of the requests for them
 
 use punctual_model::{Instant, System};
 
@@ -33,7 +33,7 @@ pub struct RequestInfo {
     pub asked: Instant,
     /// When that was answered; of a plan made before the run, when that was continued.
     pub answered: Instant,
-    /// What became of it.
+    /// Its end.
     pub fate: Fate,
     /// When that was; of an open one, the end of the run.
     pub at: Instant,
@@ -45,7 +45,7 @@ pub struct RequestInfo {
     pub cleaned: u64,
 }
 
-/// What became of a request.
+/// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// No plan was found for it.

@@ -115,8 +115,8 @@ pub struct RunReport {
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
     /// Every deadline and every requirement was kept, no job was lost or skipped, every admitted
-    /// change was done, results are those of the reference, gangs without barriers were kept in
-    /// step, and no guaranteed group was late.
+    /// change was done, and results are those of the reference. Gangs without barriers were kept
+    /// in step, and no guaranteed group was late.
     Met,
     /// Something was not.
     Missed,

@@ -16,7 +16,7 @@ pub struct PlanVerdict {
     pub plan: Option<Plan>,
     /// The planned lengths of the segments, by group and place.
     pub lengths: Vec<Vec<PlannedLength>>,
-    /// What a switch between processes adds to a length, where the planner knows of it.
+    /// The cost of a switch between processes, where the planner adds it to lengths.
     pub process_switch: Work<Ns>,
     /// Segments looked at until the plan was there, or given up.
     pub evaluations: u64,

@@ -55,7 +55,7 @@ impl Waiting {
         Waiting { at, ..self }
     }
 
-    /// What is asked for if it is refused.
+    /// The request that follows if it is refused.
     fn next(mut self) -> Option<Waiting> {
         self.kind = self.otherwise.pop_front()?;
         Some(self)

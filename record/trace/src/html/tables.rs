@@ -112,7 +112,7 @@ pub(super) fn gangs(out: &mut String, report: &RunReport) {
     table(out, columns, (&report.gangs, MAX_LINES, "gangs"), class);
 }
 
-/// Planned groups: what became of their requests.
+/// Planned groups: the ends of their requests.
 pub(super) fn groups(out: &mut String, report: &RunReport) {
     let columns: &[Column<GroupReport>] = &[
         ("group", "name", |g| text(&g.name, 60)),

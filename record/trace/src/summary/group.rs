@@ -1,4 +1,4 @@
-//! Planned groups in a run: what was guaranteed, refused, shed, killed, done and late.
+//! Planned groups in a run: how many were guaranteed, refused, shed, killed, done and late.
 
 use std::fmt;
 
