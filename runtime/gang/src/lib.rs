@@ -36,10 +36,19 @@ pub use supersteps::{Kept, NotApart, Proof, Supersteps};
 /// So many gangs may live at a time.
 const GANGS: usize = 256;
 
-static NAMES: Mutex<Names> = Mutex::new(Names::new(GANGS));
+/// The gangs of this program, by name and as they were created.
+struct Known {
+    names: Names,
+    gangs: Vec<Gang>,
+}
 
-fn names() -> std::sync::MutexGuard<'static, Names> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    names: Names::new(GANGS),
+    gangs: Vec::new(),
+});
+
+fn known() -> std::sync::MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The way in which a member waits.
@@ -89,13 +98,27 @@ impl Gang {
     /// # Errors
     /// All of [`CreateError`]; 256 gangs may live at a time.
     pub fn create(name: &str, members: usize, options: Options) -> Result<Gang, CreateError> {
-        let words = names().create(name, members, options.form)?;
-        Ok(Gang {
+        let mut known = known();
+        let words = known.names.create(name, members, options.form)?;
+        known.gangs.retain(|gang| gang.broken().is_none());
+        let gang = Gang {
             words,
             options,
             late: Arc::default(),
             refusals: Arc::default(),
-        })
+        };
+        known.gangs.push(gang.clone());
+        Ok(gang)
+    }
+
+    /// The living gang of a name, with the options of the thread that created it; `None`: there is
+    /// none, or it is broken. O(gangs).
+    pub fn named(name: &str) -> Option<Gang> {
+        let known = known();
+        let words = known.names.find(name)?;
+        let mut gangs = known.gangs.iter();
+        let gang = gangs.find(|gang| Arc::ptr_eq(&gang.words, &words));
+        gang.cloned()
     }
 
     /// Makes the calling thread a member. The handle belongs to the thread that drops it.

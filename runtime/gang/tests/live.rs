@@ -170,3 +170,28 @@ fn outside_of_a_run_too_a_member_that_is_silent_is_named_after_the_limit() {
         assert_eq!(member.barrier(), Err(Broken { member: 1, why }));
     }
 }
+
+#[test]
+fn a_gang_is_joined_by_its_name_alone_while_it_lives() {
+    assert!(Gang::named("found by name").is_none());
+    let gang = Gang::create("found by name", 2, options(Form::Tree)).expect("the name is free");
+    let ends = on_one_cpu(|| {
+        let body = || {
+            let found = Gang::named("found by name").expect("it lives");
+            let mut member = found.join().expect("a place");
+            round(&mut member, 2)?;
+            // Nobody leaves before all are through.
+            member.barrier()
+        };
+        let threads = [0, 1].map(|_| thread::spawn("member", background(), body).expect("room"));
+        threads.map(|thread| thread.join().expect("it ends"))
+    });
+    assert_eq!(ends, [Ok(()), Ok(())]);
+    let other = Gang::create("another", 2, options(Form::Linear)).expect("the name is free");
+    let found = Gang::named("another").expect("it lives");
+    assert_eq!(found.generation(), other.generation());
+    found.destroy();
+    // The members of the first one have left it, so it is broken.
+    assert!(gang.broken().is_some());
+    assert!(Gang::named("another").is_none() && Gang::named("found by name").is_none());
+}
