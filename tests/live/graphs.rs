@@ -322,7 +322,8 @@ fn one_firing_begins_in_a_slot(log: &Log) {
 
 #[test]
 fn between_slots_a_firing_goes_on_into_the_next_slot_whose_rest_stays_empty() {
-    let (log, book) = flown_between(r#"preempted = "continues""#, 6, |_, _| ());
+    // With their two each these are more than twenty firings.
+    let (log, book) = flown_between(r#"preempted = "continues""#, 8, |_, _| ());
     assert_eq!(book.fault(Instant::ZERO, PATIENCE), None);
     one_firing_begins_in_a_slot(&log);
     // Nobody comes between the parts of a firing.
