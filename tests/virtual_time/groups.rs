@@ -96,7 +96,7 @@ fn a_vehicle_turns_or_halts_and_never_both_or_neither_also_when_the_turn_is_refu
 }
 
 #[test]
-fn a_less_important_group_gives_way_with_its_children_and_nobody_else_does() {
+fn a_less_important_group_gives_way_and_only_where_the_file_says_so() {
     let mut system = example("linear-table");
     system.planning.overload = Overload::Shed;
     // Both are asked for while it runs; the table is wanted at the same time.
@@ -122,4 +122,42 @@ fn a_less_important_group_gives_way_with_its_children_and_nobody_else_does() {
     let log = run(&system, 0);
     let fates: Vec<Fate> = log.requests.iter().map(|request| request.fate).collect();
     assert_eq!(fates, [Fate::Done, Fate::Refused], "{:?}", log.requests);
+}
+
+/// The fates of a parent, its dependent child and a more important group that leaves no time for
+/// the child; the parent may begin so many milliseconds after it arrived.
+fn fates_of_a_family(release_ms: u64, importance_of_child: u32) -> [Fate; 3] {
+    let text = format!(
+        "[system]\ncpus = [\"a\"]\n[cpu.a]\npolicy = \"planned\"\n\
+         [planning]\nwithin = \"5ms\"\noverload = \"shed\"\n\
+         [group.parent]\nrequest = \"on-line\"\narrivals = {{ at = [\"1ms\"] }}\n\
+         release = \"{release_ms}ms\"\ndeadline = \"130ms\"\n\
+         segments = [{{ name = \"ask\", wcet = \"10ms\", spawns = {{ dependent = \"child\" }} }}]\n\
+         [group.child]\nrequest = \"spawned\"\nrelease = \"50ms\"\ndeadline = \"130ms\"\n\
+         importance = {importance_of_child}\n\
+         segments = [{{ name = \"act\", wcet = \"60ms\" }}]\n\
+         [group.urgent]\nrequest = \"on-line\"\narrivals = {{ at = [\"10ms\"] }}\nrelease = \"50ms\"\n\
+         deadline = \"110ms\"\nimportance = 2\n\
+         segments = [{{ name = \"act\", wcet = \"50ms\" }}]\n[run]\nfor = \"300ms\"\n"
+    );
+    let system = punctual_spec::parse(&text, "family.toml").unwrap().system;
+    let log = run(&system, 0);
+    obeys_the_rules("family", &log);
+    assert_eq!(judge(&log).verdict, RunVerdict::Met, "{:?}", log.requests);
+    ["parent", "child", "urgent"].map(|name| match of(&log, name).as_slice() {
+        [request] => request.fate,
+        all => panic!("{name}: {all:?}"),
+    })
+}
+
+#[test]
+fn a_family_is_removed_whole_if_none_of_it_has_begun_and_is_as_important_as_its_most_important_member()
+ {
+    let removed = [Fate::Shed, Fate::Shed, Fate::Done];
+    let kept = [Fate::Done, Fate::Done, Fate::Refused];
+    assert_eq!(fates_of_a_family(30, 1), removed);
+    // The parent has begun when the other one asks.
+    assert_eq!(fates_of_a_family(0, 1), kept);
+    // The child is as important.
+    assert_eq!(fates_of_a_family(30, 2), kept);
 }
