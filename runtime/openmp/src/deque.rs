@@ -118,39 +118,3 @@ impl<T, const N: usize> Deque<T, N> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn address(number: usize) -> *mut u8 {
-        core::ptr::without_provenance_mut(number)
-    }
-
-    #[test]
-    fn the_owner_takes_the_newest_and_a_thief_the_oldest() {
-        let deque = Deque::<u8, 4>::new();
-        for number in 1..=3 {
-            assert_eq!(deque.push(address(number)), Ok(()));
-        }
-        assert_eq!(deque.len(), 3);
-        assert_eq!(deque.pop(), Some(address(3)));
-        assert_eq!(deque.steal(), Stolen::One(address(1)));
-        assert_eq!(deque.pop(), Some(address(2)));
-        assert_eq!(deque.pop(), None);
-        assert_eq!(deque.steal(), Stolen::Nothing);
-    }
-
-    #[test]
-    fn a_full_deque_gives_the_item_back_and_takes_one_again_after_a_theft() {
-        let deque = Deque::<u8, 4>::new();
-        for number in 1..=4 {
-            assert_eq!(deque.push(address(number)), Ok(()));
-        }
-        assert_eq!(deque.push(address(5)), Err(address(5)));
-        assert_eq!(deque.steal(), Stolen::One(address(1)));
-        assert_eq!(deque.push(address(5)), Ok(()));
-        let popped: Vec<_> = core::iter::from_fn(|| deque.pop()).collect();
-        assert_eq!(popped, [5, 4, 3, 2].map(address));
-    }
-}

@@ -42,3 +42,5 @@ mod standing;
 mod sys;
 mod wait;
 mod wake_cost;
+#[cfg(test)]
+mod word_tests;

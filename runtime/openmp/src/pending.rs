@@ -90,34 +90,3 @@ impl<T> Pending<T> {
         waits
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_child_tells_the_waiter_and_the_last_reference_is_the_end() {
-        let mut place = 0_u8;
-        let waiter = &raw mut place;
-        let pending = Pending::new();
-        pending.begin();
-        pending.add(2 * (REFERENCE | CHILD));
-        assert!(pending.register(waiter));
-        assert_eq!(pending.sub(REFERENCE | CHILD).waiter, None);
-        let last = pending.sub(CHILD);
-        assert_eq!((last.waiter, last.is_over), (Some(waiter), false));
-        assert!(pending.is_childless() && !pending.is_last());
-        assert!(!pending.sub(REFERENCE).is_over);
-        assert!(pending.is_last());
-        assert!(pending.sub(REFERENCE).is_over);
-    }
-
-    #[test]
-    fn one_who_comes_too_late_is_not_told() {
-        let mut place = 0_u8;
-        let pending = Pending::new();
-        pending.begin();
-        assert!(!pending.register(&raw mut place));
-        assert!(pending.is_last());
-    }
-}
