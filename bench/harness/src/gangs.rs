@@ -14,7 +14,7 @@ use punctual_gang::{
 use punctual_gang_thread::{Gang, Member, Options, Waiting};
 use punctual_linux::clock_rate;
 use punctual_model::{
-    Class, Cpu, CpuId, Machine, Ns, PolicyKind, Priority, Span, System, Task, Work,
+    Class, Cpu, CpuId, Machine, Ns, PolicyKind, Priority, Span, System, Task, Work, WorkSource,
 };
 use punctual_rivals::{barriers, lines};
 use punctual_thread::{Constraint, Runtime, thread};
@@ -332,11 +332,13 @@ fn two_members() -> Result<System, String> {
         });
         let class = Class::Periodic {
             period: Span::from_ns(PERIOD),
-            wcet: Work::from_us(20),
+            wcet: Work::from_us(100),
             relative_deadline: Span::from_ns(PERIOD),
         };
         let mut task = Task::new(format!("member.{number}"), CpuId(number), class);
         task.priority = Priority::new(5);
+        // Well within its budget: a job that waits for the next one starts late for that reason.
+        task.work = Some(WorkSource::Burn(Work::from_us(20)));
         system.tasks.push(task);
     }
     Ok(system)
