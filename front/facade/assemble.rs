@@ -87,14 +87,15 @@ pub(crate) fn recorder_again(recorded: usize) -> Result<Recorder, Error> {
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// A recorder that is emptied while the run goes on: of `most` bytes, or for a short run less.
+/// A recorder that is emptied while the run with so many `steps` of plans goes on: of `most` bytes,
+/// or for a short run less.
 pub(crate) fn recorder_within(
     most: usize,
     cpu: (&CpuTables, &Plan),
     frequency: Frequency,
-    duration: Span<Ns>,
+    (duration, steps): (Span<Ns>, u64),
 ) -> Result<Recorder, Error> {
-    let bytes = recorder_bytes(cpu, frequency, duration, u64::MAX).min(most);
+    let bytes = recorder_bytes(cpu, frequency, duration, steps).min(most);
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 

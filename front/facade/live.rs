@@ -443,7 +443,7 @@ fn platform_inputs(
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?,
             sink: match options.record {
-                Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, duration)?,
+                Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, (duration, 0))?,
                 None => recorder((cpu, plan), frequency, duration, (0, 0))?,
             },
             threads,

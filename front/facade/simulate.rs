@@ -257,7 +257,7 @@ fn inputs(
     let steps = planned.map_or(0, |groups| groups.steps(ticks));
     let input = |(cpu, plan): (&CpuTables, &Plan)| {
         let sink = match emptied {
-            true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, duration)?,
+            true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, (duration, steps))?,
             false => recorder((cpu, plan), tables.frequency, duration, (0, steps))?,
         };
         let shard = cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?;

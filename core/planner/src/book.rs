@@ -108,6 +108,8 @@ pub struct Book<U: Unit = Ticks> {
     /// By family, of numbers below the capacity for segments: one of its segments is frozen or
     /// done.
     begun: Vec<bool>,
+    /// By the same numbers: the importance of a family, filled before one is removed.
+    worth: Vec<Importance>,
     /// Groups that the request takes the place of.
     removed: Vec<u32>,
 }
@@ -129,6 +131,7 @@ impl<U: Unit> Book<U> {
             base: vec![0; cpus],
             told: None,
             begun: vec![false; n],
+            worth: vec![Importance(0); n],
             removed: Vec::with_capacity(n),
         }
     }
@@ -440,7 +443,7 @@ impl<U: Unit> Book<U> {
 
     /// Adds the least important family below the new group to those that are removed, if any is
     /// left that has not begun: a child that was planned with its parent goes with it. A family is
-    /// as important as its most important group. O(segments²).
+    /// as important as its most important group. O(segments).
     fn remove_one(
         &mut self,
         group: &Segments<U>,
@@ -450,17 +453,19 @@ impl<U: Unit> Book<U> {
         let own = (0..group.len()).map(|number| group.importance(number));
         let own = own.min().unwrap_or(Importance(0));
         let segments = &self.plan.segments;
-        let worth = |number: usize| {
-            let family = segments.family(number);
-            let all = (0..segments.len()).filter(|&other| segments.family(other) == family);
-            all.map(|other| segments.importance(other)).max()
-        };
+        self.worth.fill(Importance(0));
+        for number in 0..segments.len() {
+            if let Some(worth) = self.worth.get_mut(segments.family(number) as usize) {
+                *worth = segments.importance(number).max(*worth);
+            }
+        }
+        // A family without a place is never removed.
+        let worth = |number: usize| self.worth.get(segments.family(number) as usize);
         let candidates = (0..segments.len()).filter(|&number| {
             let family = segments.family(number);
             let begun = self.begun.get(family as usize).copied().unwrap_or(true);
             !begun
-                && segments.importance(number) < own
-                && worth(number).is_some_and(|worth| worth < own)
+                && worth(number).is_some_and(|&worth| worth < own)
                 && self.stays(number, &dead).0
                 && !self.has_ended(number, begin)
         });

@@ -118,14 +118,7 @@ fn are_alike(
     waiting: &[u64],
 ) -> Result<bool, Why> {
     let machine = &system.machine;
-    let costs = [
-        machine.switch,
-        machine.timer,
-        machine.budget_timer,
-        machine.preemption,
-        machine.cache_delay,
-    ];
-    if costs.iter().any(|&cost| cost > 0) || !machine.reserves.is_empty() {
+    if machine.has_prices() || !machine.reserves.is_empty() {
         return Ok(false);
     }
     let mut first = None;

@@ -59,19 +59,12 @@ pub(crate) fn sections(
     );
     let suspended = tasks().any(|(id, _)| system.tasks[id].suspension > 0);
     let machine = &system.machine;
-    let costs = [
-        machine.switch,
-        machine.timer,
-        machine.budget_timer,
-        machine.preemption,
-        machine.cache_delay,
-    ];
     if !preemptive || suspended || matches!(supply, Supply::Server { .. }) {
         return Err(Why::new(
             "locks in a server, with suspension, or without preemption",
         ));
     }
-    if costs.iter().any(|&cost| cost > 0) {
+    if machine.has_prices() {
         return Err(Why::new("what switching costs around locks"));
     }
     let ceilings = ceilings(system, policy, tasks())?;

@@ -201,14 +201,7 @@ fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
         Place::Scheduler(id) => &system.schedulers[id],
     };
     let machine = &system.machine;
-    let costs = [
-        machine.switch,
-        machine.timer,
-        machine.budget_timer,
-        machine.preemption,
-        machine.cache_delay,
-    ];
-    if costs.iter().any(|&cost| cost > 0) {
+    if machine.has_prices() {
         let what = format!("what switching costs the supply of {}", scheduler.name);
         return Err(Why::new(what));
     }

@@ -220,6 +220,20 @@ pub struct Machine {
     pub reserves: Vec<Reserve>,
 }
 
+impl Machine {
+    /// Whether a switch, a timer or a preemption has a price.
+    pub(crate) fn has_prices(&self) -> bool {
+        let prices = [
+            self.switch,
+            self.timer,
+            self.budget_timer,
+            self.preemption,
+            self.cache_delay,
+        ];
+        prices.iter().any(|&price| price > 0)
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0

@@ -116,14 +116,7 @@ impl<'a> Waits<'a> {
 /// Refuses waiting where something has a price that depends on who waits.
 pub(crate) fn check_price(system: &System) -> Result<(), Why> {
     let machine = &system.machine;
-    let costs = [
-        machine.switch,
-        machine.timer,
-        machine.budget_timer,
-        machine.preemption,
-        machine.cache_delay,
-    ];
-    if costs.iter().any(|&cost| cost > 0) {
+    if machine.has_prices() {
         return Err(Why::new("jobs that may wait, where switching has a price"));
     }
     if system.tasks.iter().any(|task| !task.uses.is_empty()) {

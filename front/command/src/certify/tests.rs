@@ -108,6 +108,18 @@ fn bounds(certificate: &Certificate) -> Vec<(String, u64)> {
     entities.map(|e| (e.name.clone(), e.bound)).collect()
 }
 
+/// No bound of the certificate is below that of the verdict.
+fn promises_no_more(certificate: &Certificate, verdict: &Verdict, what: &str) {
+    for (name, bound) in bounds(certificate) {
+        let row = verdict.tasks.iter().find(|row| row.name == name);
+        let sharper = row.and_then(|row| row.response_bound).map(Span::as_ns);
+        assert!(
+            sharper.is_none_or(|s| s <= bound),
+            "{name} {bound} {sharper:?} {what}"
+        );
+    }
+}
+
 #[test]
 fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
     let mut dice = Dice::new(4);
@@ -200,14 +212,7 @@ fn a_server_is_certified_with_its_longest_blackout() {
             (Ok(certificate), true) => {
                 assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
                 // Knowing less of the server, it promises less.
-                for (name, bound) in bounds(&certificate) {
-                    let row = verdict.tasks.iter().find(|row| row.name == name);
-                    let sharper = row.and_then(|row| row.response_bound).map(Span::as_ns);
-                    assert!(
-                        sharper.is_none_or(|s| s <= bound),
-                        "seed {seed} {system:#?}"
-                    );
-                }
+                promises_no_more(&certificate, &verdict, &format!("seed {seed} {system:#?}"));
                 certified += 1;
             }
             (Ok(certificate), false) => {
@@ -262,14 +267,7 @@ fn constant_bandwidth_servers_are_certified_only_where_they_are_admitted() {
         };
         assert!(verdict.admitted, "seed {seed} {system:#?}");
         assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
-        for (name, bound) in bounds(&certificate) {
-            let row = verdict.tasks.iter().find(|row| row.name == name);
-            let sharper = row.and_then(|row| row.response_bound).map(Span::as_ns);
-            assert!(
-                sharper.is_none_or(|s| s <= bound),
-                "seed {seed}: {name} {bound} {sharper:?} {system:#?}"
-            );
-        }
+        promises_no_more(&certificate, &verdict, &format!("seed {seed} {system:#?}"));
         certified += 1;
         nested += u32::from(is_nested);
     }
