@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stderr, stdout};
@@ -161,25 +162,42 @@ fn interrupted(command: &str, flags: &[&str], signal: &str) -> (Output, String) 
     let folder = Folder::new(&format!("{command}-interrupt{signal}"));
     let file = folder.write("easy.toml", EASY);
     let log = folder.path("log");
-    let mut started = punctual(&[command, &file, "--json", "--record", &log]);
+    let asked = punctual(&[command, &file, "--json", "--record", &log]);
+    // Under `nohup` the tests ignore the signal, and their programs would do so, too.
+    let mut started = std::process::Command::new("env");
     started
+        .arg("--default-signal=HUP")
+        .arg(asked.get_program())
+        .args(asked.get_args())
         .args(flags)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = started.spawn().expect("starts");
-    while !Path::new(&log).exists() {
+    let mut looks = 0;
+    while !Path::new(&log).exists() && looks < 6_000 {
         std::thread::sleep(Duration::from_millis(10));
+        looks += 1;
     }
     // Long enough to be under way, on most machines; the test holds in any case.
     std::thread::sleep(Duration::from_millis(300));
-    send(signal, &child);
+    let id = child.id();
+    send(signal, id);
+    // One that does not hear it is ended, and the test fails.
+    let (ended, hears) = std::sync::mpsc::channel::<()>();
+    let guard = std::thread::spawn(move || {
+        if hears.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            send("-KILL", id);
+        }
+    });
     let output = child.wait_with_output().expect("ends");
+    drop(ended);
+    guard.join().expect("sent, if at all");
     (output, std::fs::read_to_string(&log).expect("recorded"))
 }
 
-fn send(signal: &str, to: &std::process::Child) {
+fn send(signal: &str, to: u32) {
     let sent = std::process::Command::new("kill")
-        .args([signal, &to.id().to_string()])
+        .args([signal, &to.to_string()])
         .status();
     assert!(sent.is_ok_and(|status| status.success()));
 }
