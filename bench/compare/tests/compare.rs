@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Folder, assert_obeys, code, json, output, punctual, stderr, stdout};
+use common::{Folder, assert_obeys, code, hearing, json, output, punctual, stderr, stdout};
 use serde_json::Value;
 
 /// Two tasks that an unoptimised build on a loaded machine carries, too.
@@ -196,7 +196,7 @@ fn load_of(program: &str) -> usize {
 
 /// A comparison that takes a minute, with two children; waits until these are there.
 fn long_comparison(program: &str, file: &str) -> Child {
-    let mut child = Command::new(program)
+    let mut child = hearing(program)
         .args([file, "--rounds", "100", "--for", "200ms", "--force"])
         .args(["--load", "cpu,network"])
         .stdout(Stdio::piped())

@@ -19,6 +19,14 @@ pub(crate) fn punctual(arguments: &[&str]) -> Command {
     command
 }
 
+/// The command of a program that a closed terminal ends, also where the tests ignore that signal
+/// and would hand it on (`nohup`).
+pub(crate) fn hearing(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(program);
+    command
+}
+
 /// One live run at a time: two on one CPU take time from each other.
 static LIVE: Mutex<()> = Mutex::new(());
 

@@ -5,7 +5,9 @@ use std::process::{Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stderr, stdout};
+use crate::common::{
+    Folder, assert_obeys, code, example, hearing, json, output, punctual, stderr, stdout,
+};
 
 /// Two tasks that nearly any machine admits, loaded or not, on a CPU that is there.
 const EASY: &str = r#"
@@ -163,11 +165,8 @@ fn interrupted(command: &str, flags: &[&str], signal: &str) -> (Output, String) 
     let file = folder.write("easy.toml", EASY);
     let log = folder.path("log");
     let asked = punctual(&[command, &file, "--json", "--record", &log]);
-    // Under `nohup` the tests ignore the signal, and their programs would do so, too.
-    let mut started = std::process::Command::new("env");
+    let mut started = hearing(asked.get_program());
     started
-        .arg("--default-signal=HUP")
-        .arg(asked.get_program())
         .args(asked.get_args())
         .args(flags)
         .stdout(Stdio::piped())
