@@ -44,7 +44,9 @@ pub use measure::bench;
 pub use wait::job;
 
 pub use measure::gaps::{Gaps, scan_gaps};
-pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
+pub use measure::overhead::{
+    Overheads, Term, Terms, measure_entry, measure_overheads, measure_terms,
+};
 pub use measure::probe::{Mend, Probe, Status, probe};
 pub use measure::share::{SLICE, share_of_others};
 pub use measure::taken::try_kernel;

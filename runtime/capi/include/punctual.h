@@ -1143,7 +1143,8 @@ typedef struct punctual_options {
     uint32_t best_effort;
     /**
      * 1: admission counts nothing for the costs of this machine. 0: they are measured before the
-     * run, which takes up to half a second. With 1 its answers are the same on every machine.
+     * run, which takes up to half a second. With 1 its answers are the same on every machine, but
+     * for budgets that two entries of the scheduler use up: those are refused.
      */
     uint32_t without_terms;
     /**
@@ -1993,9 +1994,10 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
 
 /**
  * The report of the last run that came to its end: whether it was real time, what the machine
- * refused, the counts of each CPU, the promises, the threads that failed, where offered work was
- * done, and what is wrong with streaming applications. The arguments are those of `punctual_why`.
- * `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+ * refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
+ * late ones, overruns, throttles and lost releases. Then come the threads that failed, where
+ * offered work was done, and what is wrong with streaming applications. The arguments are those of
+ * `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
  * As for `punctual_why`.

@@ -36,9 +36,10 @@ fn last<R>(look: impl FnOnce(&Kept) -> Result<R, Status>) -> Result<R, Status> {
 }
 
 /// The report of the last run that came to its end: whether it was real time, what the machine
-/// refused, the counts of each CPU, the promises, the threads that failed, where offered work was
-/// done, and what is wrong with streaming applications. The arguments are those of `punctual_why`.
-/// `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+/// refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
+/// late ones, overruns, throttles and lost releases. Then come the threads that failed, where
+/// offered work was done, and what is wrong with streaming applications. The arguments are those of
+/// `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety
 /// As for `punctual_why`.
@@ -99,6 +100,13 @@ fn lines(kept: &Kept) -> String {
             None => write!(text, "its share"),
         };
     }
+    for jobs in &run.jobs {
+        let _ = write!(
+            text,
+            "\ncpu {}: `{}`: {} jobs, {} late, {} overruns, {} throttles, {} lost",
+            jobs.cpu, jobs.name, jobs.done, jobs.late, jobs.overruns, jobs.throttles, jobs.lost
+        );
+    }
     for (place, work) in run.spreads.iter().enumerate() {
         let _ = write!(
             text,
@@ -142,6 +150,17 @@ fn report_json(kept: &Kept) -> Value {
             "exactness": promise.exactness.name(),
         })
     });
+    let threads = run.jobs.iter().map(|jobs| {
+        json!({
+            "cpu": jobs.cpu,
+            "name": jobs.name,
+            "jobs": jobs.done,
+            "misses": jobs.late,
+            "overruns": jobs.overruns,
+            "throttles": jobs.throttles,
+            "lost": jobs.lost,
+        })
+    });
     let spread = run.spreads.iter();
     let spread =
         spread.map(|work| json!({ "offered": work.offered, "own": work.own, "taken": work.taken }));
@@ -154,6 +173,7 @@ fn report_json(kept: &Kept) -> Value {
         "lost": lost.collect::<Vec<Value>>(),
         "cpus": cpus.collect::<Vec<Value>>(),
         "promises": promises.collect::<Vec<Value>>(),
+        "threads": threads.collect::<Vec<Value>>(),
         "spread": spread.collect::<Vec<Value>>(),
         "failed": failed.collect::<Vec<Value>>(),
         "applications": kept.applications,

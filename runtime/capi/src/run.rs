@@ -58,7 +58,8 @@ pub struct punctual_options {
     /// 1: do not try for real-time priority and locked memory; guarantees are observations then.
     pub best_effort: u32,
     /// 1: admission counts nothing for the costs of this machine. 0: they are measured before the
-    /// run, which takes up to half a second. With 1 its answers are the same on every machine.
+    /// run, which takes up to half a second. With 1 its answers are the same on every machine, but
+    /// for budgets that two entries of the scheduler use up: those are refused.
     pub without_terms: u32,
     /// How work is spread over the CPUs (`punctual_offer`). Null: none is.
     pub spread: *const punctual_spread,
@@ -178,7 +179,7 @@ unsafe fn with_options(
         .real_time(options.best_effort == 0)
         .lock_stacks(options.lock_stacks == 1);
     if options.without_terms == 1 {
-        runtime = runtime.terms(Machine::default());
+        runtime = runtime.terms(Machine::default()).floor(true);
     }
     if options.threads > 0 {
         runtime = runtime.threads(options.threads);

@@ -10,6 +10,7 @@
 //! supply of its home. `tree` has the changes of a tree, `loan` counts the time of loans,
 //! `replaced` has policies that replace others.
 
+mod floor;
 #[cfg(test)]
 mod histories;
 mod left;
@@ -23,7 +24,7 @@ use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_tr
 use punctual_kern::NodeId;
 use punctual_linux::{Who, undisturbed};
 use punctual_model::{
-    Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task,
+    Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task, Work,
 };
 
 use crate::constraint::Constraint;
@@ -96,6 +97,8 @@ pub(crate) struct Admission {
     /// Places of schedulers at which the policy in the core is not fixed priority.
     others: Vec<usize>,
     promises: Arc<Promises>,
+    /// Smaller budgets come to nothing on this machine.
+    floor: Work<Ns>,
 }
 
 /// The guarantees, with their owners.
@@ -144,6 +147,7 @@ impl Admission {
             next: 0,
             others: Vec::new(),
             promises,
+            floor: Work::ZERO,
         }
     }
 
@@ -161,6 +165,7 @@ impl Admission {
         // It may arrive at any instant.
         task.phase = Span::ZERO;
         task.scheduler = changed.place_of(home)?;
+        self.not_below_the_floor(&task)?;
         changed.system.tasks.push(task);
         changed.owners.push(Owner {
             grant,
@@ -438,7 +443,6 @@ impl std::error::Error for NotAdmitted {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_model::Work;
 
     pub(super) const ROOT: NodeId = NodeId::ROOT;
 

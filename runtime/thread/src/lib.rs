@@ -37,6 +37,7 @@
 
 mod admission;
 mod constraint;
+mod entry_cost;
 mod guarantee;
 mod place;
 mod registry;
@@ -44,6 +45,7 @@ mod runtime;
 pub mod spread;
 mod start_error;
 pub mod sync;
+mod tally;
 pub mod thread;
 mod timer;
 pub mod tree;
@@ -57,6 +59,7 @@ pub use punctual_linux::{JobInfo, NoNextJob, OnFault};
 pub use registry::{UnknownFunction, Workloads};
 pub use runtime::{Finished, Runtime};
 pub use start_error::StartError;
+pub use tally::{Jobs, OTHERS};
 pub use thread::Thread;
 pub use timer::Timer;
 pub use workload::{JobContext, Oracle, Step, Workload};

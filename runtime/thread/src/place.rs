@@ -44,13 +44,13 @@ impl Shared {
     pub(crate) fn new(
         (tables, schedulers): (&Tables, &[Scheduler]),
         policies: &[PolicyKind<Ns>],
-        terms: Machine,
+        (terms, floor): (Machine, Work<Ns>),
         (first, spread): (&Constraint, Option<Spread>),
     ) -> Result<Shared, NotAdmitted> {
         let promises: Vec<Arc<Promises>> = policies.iter().map(|_| Arc::default()).collect();
         let of_cpu = |(cpu, policy): (usize, &PolicyKind<Ns>)| {
             let promises = Arc::clone(&promises[cpu]);
-            let mut admission = Admission::new(*policy, terms.clone(), promises);
+            let mut admission = Admission::new(*policy, terms.clone(), promises).with_floor(floor);
             let rows = &tables.cpus[cpu].nodes;
             let nodes = (1..).zip(rows).map(|(place, row)| {
                 let scheduler = schedulers[row.scheduler.index()].clone();

@@ -11,16 +11,18 @@ use punctual_linux::{
     ThreadInput, check_room, clock_rate, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
-    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
+    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow, Tables};
 
 use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
+use crate::entry_cost::entry_ns;
 use crate::place::{Current, FIRST, Shared};
 use crate::spread::{Spread, Spreads};
 use crate::start_error::StartError;
+use crate::tally::{COUNTED, Jobs, Tally, by_name};
 
 /// How a run starts.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub struct Runtime {
     lock_stacks: bool,
     main: Constraint,
     terms: Option<Machine>,
+    floor: bool,
     real_time: bool,
     spread: Option<Spread>,
     schedulers: Vec<Scheduler>,
@@ -88,6 +91,23 @@ pub struct Finished<T, S = NoSink> {
     pub schedulers: Vec<String>,
     /// The fate of offered work, by CPU; empty if the run spread none.
     pub spreads: Vec<Spreads>,
+    /// The jobs of its threads, by CPU and name; empty if it was recorded.
+    pub jobs: Vec<Jobs>,
+}
+
+impl<T> Finished<T, Tally> {
+    fn counted(self) -> Finished<T> {
+        Finished {
+            jobs: by_name(&self.outcome),
+            result: self.result,
+            outcome: self.outcome.without_sinks(),
+            tables: self.tables,
+            hosts: self.hosts,
+            promises: self.promises,
+            schedulers: self.schedulers,
+            spreads: self.spreads,
+        }
+    }
 }
 
 impl<T, S> Finished<T, S> {
@@ -105,6 +125,7 @@ impl<T, S> Finished<T, S> {
             promises: self.promises,
             schedulers: self.schedulers,
             spreads: self.spreads,
+            jobs: self.jobs,
         };
         (self.result, rest)
     }
@@ -127,6 +148,7 @@ impl Runtime {
             lock_stacks: false,
             main: Constraint::aperiodic(u32::MAX),
             terms: None,
+            floor: false,
             real_time: true,
             spread: None,
             schedulers: Vec::new(),
@@ -198,6 +220,14 @@ impl Runtime {
             terms: Some(terms),
             ..self
         }
+    }
+
+    /// Whether a budget that two entries of the scheduler use up is refused, also where admission
+    /// counts none of their costs ([`Runtime::terms`]). An entry is measured then, before the first
+    /// run of this process on a CPU, in some 40 ms. With measured terms it is always refused.
+    #[must_use]
+    pub fn floor(self, floor: bool) -> Runtime {
+        Runtime { floor, ..self }
     }
 
     /// Whether to try for real-time priority and locked memory; the outcome lists refused rights.
@@ -280,7 +310,9 @@ impl Runtime {
         T: Send + 'static,
     {
         let most = self.most;
-        let (result, finished) = self.start_recorded(0, |_| Ok(NoSink), first)?.split();
+        let counts = |tables: &CpuTables| Ok(Tally::new(tables.capacity.threads));
+        let finished = self.start_recorded(COUNTED, counts, first)?.counted();
+        let (result, finished) = finished.split();
         let outcome = &finished.outcome;
         let is_cut = outcome.ending != Ending::Stopped && outcome.panics.is_empty();
         match (result, most.filter(|_| is_cut)) {
@@ -312,15 +344,20 @@ impl Runtime {
         let mut options = self.options(spawned);
         let cpus = self.beside.len() + 1;
         check_room(cpus, self.pool().saturating_add(1), &options).map_err(StartError::Run)?;
-        let terms = match &self.terms {
-            Some(terms) => terms.clone(),
+        let (terms, entry) = match &self.terms {
+            Some(terms) => {
+                let entry = self.floor.then(|| entry_ns(self.host, &options));
+                let entry = entry.transpose().map_err(StartError::Run)?;
+                (terms.clone(), entry.unwrap_or_default())
+            }
             None => {
                 let measured = measure_overheads(self.host, &options);
                 let overheads = measured.map_err(StartError::Run)?;
                 options.early_ns = overheads.early_ns;
-                with_share_of_others(&overheads)
+                (with_share_of_others(&overheads), overheads.timer_ns)
             }
         };
+        let floor = Work::from_ns(entry.saturating_mul(2));
         options.give_back = GiveBack::of(&terms);
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
@@ -330,7 +367,7 @@ impl Runtime {
         let shared = Shared::new(
             (&tables, &self.schedulers),
             &policies,
-            terms,
+            (terms, floor),
             (&self.main, self.spread),
         );
         let shared = shared.map_err(StartError::NotAdmitted)?;
@@ -359,6 +396,7 @@ impl Runtime {
             promises: shared.promises(),
             schedulers: self.schedulers.iter().map(|s| s.name.clone()).collect(),
             spreads: shared.spreads(),
+            jobs: Vec::new(),
         })
     }
 

@@ -117,6 +117,15 @@ pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, R
     Ok(Overheads::of(measured, early.early_ns, mode))
 }
 
+/// Measures on one host CPU what a timer entry of the scheduler costs, in nanoseconds, as
+/// [`measure_overheads`] does and by itself: about 40 ms. 0: not a single one could be seen.
+///
+/// # Errors
+/// As for [`run()`].
+pub fn measure_entry(host: u32, options: &RunOptions) -> Result<u64, RunError> {
+    Ok(proposed(&persist(|| measure_timer(host, options))?))
+}
+
 /// The figure that admission counts.
 fn proposed(measured: &Measured) -> u64 {
     let rate = clock_rate().frequency;

@@ -1,6 +1,6 @@
 //! What a run leaves behind: the sinks, counters, and what it could not have.
 
-use punctual_kern::MissingCause;
+use punctual_kern::{MissingCause, NoSink};
 use punctual_model::{Frequency, Instant, ThreadId};
 
 use crate::time::clock::ClockSource;
@@ -202,6 +202,32 @@ pub struct Outcome<S> {
     pub panics: Vec<Panic>,
     /// How missing time was measured, and with which error.
     pub missing: MissingMethod,
+}
+
+impl<S> Outcome<S> {
+    /// The same without its recorders.
+    pub fn without_sinks(self) -> Outcome<NoSink> {
+        let without = |cpu: CpuOutcome<S>| CpuOutcome {
+            sink: NoSink,
+            counters: cpu.counters,
+            abandoned: cpu.abandoned,
+            spawned: cpu.spawned,
+            waits: cpu.waits,
+            takers: cpu.takers,
+        };
+        Outcome {
+            cpus: self.cpus.into_iter().map(without).collect(),
+            mode: self.mode,
+            lost: self.lost,
+            frequency: self.frequency,
+            source: self.source,
+            ending: self.ending,
+            offsets: self.offsets,
+            clocks: self.clocks,
+            panics: self.panics,
+            missing: self.missing,
+        }
+    }
 }
 
 /// How missing time is told from executed time.

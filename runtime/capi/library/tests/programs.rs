@@ -154,6 +154,15 @@ fn a_program_in_c_hears_who_would_be_late_and_what_would_mend_it() {
 }
 
 #[test]
+fn a_budget_that_entries_use_up_is_refused_and_one_that_is_used_up_is_reported() {
+    if let Some(said) = says("runtime/capi/library/tests/c/budgets.c") {
+        let expected =
+            "refused below the floor, ended above it, and used-up budgets are in the report\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
 fn whatever_a_program_in_c_does_wrong_is_a_code() {
     if let Some(said) = says("runtime/capi/library/tests/c/edges.c") {
         assert_eq!(said, "every case is a code\n");

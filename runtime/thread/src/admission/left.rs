@@ -68,6 +68,7 @@ impl Admission {
         let mut task = constraint.task(&old.name);
         task.phase = old.phase;
         task.scheduler = old.scheduler;
+        self.not_below_the_floor(&task)?;
         changed.system.tasks[place] = task;
         let owner = &mut changed.owners[place];
         owner.lag = owner.lag.max(constraint.lag());
