@@ -194,6 +194,8 @@ impl Admission {
     /// The thread has ended: its bandwidth is free when its lag is zero.
     pub(crate) fn remove(&mut self, grant: Grant, now: Instant<Ns>) {
         if let Some(place) = self.state.place(grant) {
+            // What was held for an exchange that did not begin counts no longer than its lag.
+            self.settle(grant, now);
             self.state.was(place, now);
             let _ = self.state.owners.remove(place);
             let _ = self.state.system.tasks.remove(place);

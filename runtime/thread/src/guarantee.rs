@@ -7,8 +7,8 @@
 use core::cell::RefCell;
 use core::marker::PhantomData;
 
-use punctual_linux::{Who, change_own, own_lag_until};
-use punctual_model::{Instant, Ns, Span, Work};
+use punctual_linux::{Who, change_own, own_lag_until, own_priority};
+use punctual_model::{Instant, Ns, Priority, Span, Work};
 
 use crate::admission::Grant;
 use crate::constraint::Constraint;
@@ -16,12 +16,14 @@ use crate::place::{Place, place};
 use crate::thread::{Granted, SpawnError, current_name, now};
 
 /// Room for the calling thread under a constraint. It belongs to the thread that asked, and ends
-/// with this value: the thread is background work then.
+/// with this value: the thread is background work then, of the priority that it had when it asked.
 #[derive(Debug)]
 pub struct Guarantee {
     place: Place,
     grant: Grant,
     constraint: Constraint,
+    /// The thread had this priority when it asked, and has it again as background work.
+    background: Priority,
     /// The constraint that it had before an exchange that has not begun.
     former: Option<Constraint>,
     is_in_force: bool,
@@ -53,6 +55,7 @@ impl Guarantee {
             place,
             grant,
             constraint,
+            background: own_priority().unwrap_or(Priority::LOWEST),
             former: None,
             is_in_force: false,
             stays: PhantomData,
@@ -131,7 +134,8 @@ impl Guarantee {
 
     fn end(&mut self) {
         if core::mem::take(&mut self.is_in_force) {
-            let background = Constraint::aperiodic(0).in_core(Work::ZERO);
+            let background = Constraint::aperiodic(self.background.number());
+            let background = background.in_core(Work::ZERO);
             let _ = change_own(background, now().unwrap_or(Instant::ZERO));
         }
     }

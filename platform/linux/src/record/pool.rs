@@ -4,7 +4,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_model::{Class, ThreadId};
+use punctual_model::{Class, Priority, ThreadId};
 
 use super::light::Light;
 use super::name::Name;
@@ -108,6 +108,8 @@ pub(crate) struct Pooled {
     pub(crate) kind: Cell<Kind>,
     /// Its place among threads that arrive together: that of its creation.
     pub(crate) order: Cell<u32>,
+    /// The number of its constraint, whatever its class.
+    pub(crate) priority: Cell<Priority>,
     pub(crate) on_fault: Cell<OnFault>,
     /// Its closure has returned or was unwound: nothing ends it early any more.
     pub(crate) ending: Cell<bool>,
@@ -133,6 +135,7 @@ impl Pooled {
             generation: Cell::new(0),
             kind: Cell::new(Kind::Endless),
             order: Cell::new(0),
+            priority: Cell::new(Priority::LOWEST),
             on_fault: Cell::new(OnFault::EndThread),
             ending: Cell::new(false),
             detached: Cell::new(false),

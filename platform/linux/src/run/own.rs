@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{Constraint, Event};
-use punctual_model::{Instant, Ns};
+use punctual_model::{Instant, Ns, Priority};
 
 use crate::entry::request::{enter, open_gate};
 use crate::record::light::{Light, Phase};
@@ -24,6 +24,12 @@ pub fn own_lag_until() -> Option<Instant<Ns>> {
     };
     open_gate(host);
     Some(Instant::from_ns(frequency.ns_up(until.ticks())))
+}
+
+/// The number of the calling thread's constraint, whatever its class. `None` on no thread of the
+/// pool.
+pub fn own_priority() -> Option<Priority> {
+    current_light().map(|light| light.pooled.priority.get())
 }
 
 /// Nanoseconds by which the clocks of two CPUs of this run may differ; `None`: not known, or on no
@@ -81,10 +87,16 @@ pub fn change_own(constraint: Constraint<Ns>, at: Instant<Ns>) -> Result<(), Spa
         return Err(SpawnError::NoRun);
     }
     open_gate(host);
-    refused.map_or(Ok(()), |refusal| {
-        light.pooled.kind.set(former);
-        Err(SpawnError::Refused(refusal))
-    })
+    match refused {
+        Some(refusal) => {
+            light.pooled.kind.set(former);
+            Err(SpawnError::Refused(refusal))
+        }
+        None => {
+            light.pooled.priority.set(constraint.priority);
+            Ok(())
+        }
+    }
 }
 
 /// The calling thread, if it is one of the pool at work with its gate open; and its clock's rate.

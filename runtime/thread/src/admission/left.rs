@@ -394,6 +394,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_for_an_exchange_is_free_when_its_thread_ends_before_it_begins() {
+        let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
+        let mut cpu = edf();
+        let a = cpu.add(("a", ROOT), &tenths(9), at(0)).expect("alone");
+        let hold = Span::from_ms(200_000);
+        cpu.exchange(a, &tenths(1), at(1), hold).expect("less");
+        assert!(cpu.add(("b", ROOT), &tenths(9), at(100)).is_err());
+        cpu.remove(a, at(100));
+        // The job of `a` at its end has its 10 ms.
+        assert!(cpu.add(("b", ROOT), &tenths(9), at(109)).is_err());
+        assert!(cpu.add(("b", ROOT), &tenths(9), at(200)).is_ok());
+    }
+
+    #[test]
     fn two_changes_at_a_time_count_together() {
         let tenths = |n| Constraint::periodic(Span::from_ms(10), Work::from_ms(n));
         let mut cpu = edf();

@@ -7,7 +7,7 @@ use crate::common::{FIXED, alone, done, fly, free, ms, runtime, us};
 use punctual_model::{Ns, PolicyKind};
 use punctual_thread::sync::Semaphore;
 use punctual_thread::thread::{self, JoinError, SpawnError};
-use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError, Timer};
+use punctual_thread::{Constraint, Guarantee, NoNextJob, NotAdmitted, OnFault, StartError, Timer};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
@@ -59,6 +59,32 @@ fn what_would_make_somebody_late_is_refused_and_may_come_when_there_is_room() {
     };
     assert!(!verdict.admitted && !verdict.refusals.is_empty());
     assert_eq!(later, Ok(true));
+}
+
+#[test]
+fn a_thread_that_gives_its_guarantee_back_is_as_urgent_as_it_was_before() {
+    let came_back = fly(runtime(FIXED), || {
+        let asks = || {
+            let every = Constraint::reservation(ms(2), us(200));
+            let mut guarantee = Guarantee::ask(every).expect("room");
+            let now = thread::now().expect("a thread of the run");
+            guarantee.begin(now).expect("it was admitted");
+            drop(guarantee);
+        };
+        // This one never waits: what is less urgent gets nothing.
+        let other = thread::spawn("other", free(2), || {
+            loop {
+                thread::yield_now();
+            }
+        });
+        let other = other.expect("room");
+        let asks = thread::spawn("asks", free(3), asks).expect("room");
+        let came_back = asks.join_within(ms(5_000)).is_ok();
+        other.cancel();
+        let _: Result<(), _> = other.join();
+        came_back
+    });
+    assert!(came_back.result);
 }
 
 fn last_gap(arrivals: &[u64]) -> u64 {
