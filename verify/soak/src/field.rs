@@ -83,6 +83,14 @@ impl Round {
             .clone()
     }
 
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
     /// After all CPUs have settled: what only all of them together know.
     pub(crate) fn settle(&self) {
         let total = *self.total.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,11 +236,11 @@ impl Field {
     }
 
     pub(crate) fn is_given_up(&self) -> bool {
-        self.round.given_up.load(Ordering::Relaxed)
+        self.round.is_given_up()
     }
 
     pub(crate) fn give_up(&self) {
-        self.round.given_up.store(true, Ordering::Relaxed);
+        self.round.give_up();
     }
 
     pub(crate) fn step(&self) {

@@ -26,7 +26,7 @@ use crate::manage::Manager;
 use crate::manner::Child;
 
 /// What one CPU may record: a bit more than a second of preemptions every 20 us.
-const RECORDER_BYTES: usize = 96 << 20;
+pub(crate) const RECORDER_BYTES: usize = 96 << 20;
 /// Threads that have not left the field after so many sleeps of the conductor are told of, and left
 /// behind. Time would not do: where the processor is missing, nobody can leave.
 const MOST_SLEEPS: u32 = 40_000;
@@ -55,6 +55,9 @@ pub(crate) struct Report {
     /// Requests about a tree that were done, and those that were refused.
     pub(crate) changes: u64,
     pub(crate) refused: u64,
+    /// Gangs, admissions of them, refusals, and operations that a death has broken.
+    pub(crate) gangs: u64,
+    pub(crate) of_gangs: [u64; 3],
     /// Children that fell back to another policy.
     pub(crate) fell_back: u64,
     /// Events, changes and decisions that were the same when they were fed through the core again.
@@ -71,7 +74,13 @@ pub(crate) fn fly(cli: &Cli, hosts: &[u32]) -> Report {
         name: scenario.name.clone(),
         ..Report::default()
     };
-    match run(&scenario, cli, &mut report) {
+    let flown = run(&scenario, cli, &mut report);
+    judged(cli, flown, report)
+}
+
+/// The report of a round, with what its log shows.
+pub(crate) fn judged(cli: &Cli, flown: Result<Log, String>, mut report: Report) -> Report {
+    match flown {
         Ok(log) => {
             judge(&log, &mut report);
             if let Some(path) = cli.keep.as_ref().filter(|_| !report.violations.is_empty())
@@ -203,7 +212,7 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
     Ok(log)
 }
 
-fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {
+pub(crate) fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {
     let counters = outcome.counters;
     report.preemptions += counters.preemptions;
     report.entries += counters.decisions;

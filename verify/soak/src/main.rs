@@ -8,6 +8,7 @@ mod chaos;
 mod draw;
 mod field;
 mod fly;
+mod gangs;
 mod manage;
 mod manner;
 mod pair;
@@ -68,7 +69,10 @@ fn main() -> ExitCode {
         let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
     }
     let hosts = cli.cpu.map_or_else(allowed_cpus, |cpu| vec![cpu]);
-    let report = fly::fly(&cli, &hosts);
+    let report = match gangs::is_one(cli.seed, &hosts) {
+        true => gangs::fly(&cli, &hosts),
+        false => fly::fly(&cli, &hosts),
+    };
     let told = serde_json::to_writer(std::io::stdout(), &report)
         .map_err(std::io::Error::from)
         .and_then(|()| writeln!(std::io::stdout()));

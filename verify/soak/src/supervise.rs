@@ -192,6 +192,10 @@ impl Totals {
         sum.changes += report.changes;
         sum.refused += report.refused;
         sum.fell_back += report.fell_back;
+        sum.gangs += report.gangs;
+        for (sum, more) in sum.of_gangs.iter_mut().zip(report.of_gangs) {
+            *sum += more;
+        }
         sum.replayed += report.replayed;
     }
 
@@ -203,7 +207,8 @@ impl Totals {
         format!(
             "soak: {} rounds in {minutes:.1} min ({} real-time, {} cut), {} preemptions \
              ({rate:.0} a minute), {} entries, {} switches, {} operations, {} hand-overs, {} \
-             changes of trees and {} refused, {} children fell back, {} deferrals (longest {} ns), {} nested signals, {} signals and {} stops from outside, \
+             changes of trees and {} refused, {} children fell back, {} gangs ({} admissions, {} \
+             refused, {} operations broken by a death), {} deferrals (longest {} ns), {} nested signals, {} signals and {} stops from outside, \
              {} ms missing, {} records replayed; {} violations",
             self.rounds,
             self.real_time,
@@ -216,6 +221,10 @@ impl Totals {
             sum.changes,
             sum.refused,
             sum.fell_back,
+            sum.gangs,
+            sum.of_gangs[0],
+            sum.of_gangs[1],
+            sum.of_gangs[2],
             sum.deferrals,
             sum.deferred_max_ns,
             sum.nested,
