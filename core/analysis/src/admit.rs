@@ -125,8 +125,13 @@ pub fn explained(system: &System, task: TaskId) -> Result<Option<TaskVerdict>, A
     Ok(rows.find(|row| row.task == task))
 }
 
-/// The same verdict without slack and fixes.
-pub(crate) fn bounds_only(system: &System) -> Checked<Verdict> {
+/// The verdict of [`admit`] about tasks, schedulers and gangs, without slack and fixes; it says
+/// nothing of graphs and groups. For those who want the bounds alone.
+///
+/// # Errors
+///
+/// [`AnalysisError`] as for [`admit`].
+pub fn bounds_only(system: &System) -> Result<Verdict, AnalysisError> {
     bounds_of(system, None)
 }
 

@@ -159,3 +159,70 @@ fn allowed_of_all(system: &System, edges: &[Edge], node: &Node) -> Option<Vec<Sp
     };
     node.entities.iter().map(allowed).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+    use alloc::vec;
+    use punctual_model::{Class, Cpu, CpuId, Machine, Ns, Priority, Reserve, Task, Work};
+
+    const STEPS_LEFT: u64 = 100_000_000;
+
+    /// As many threads as a program may have, at half of the processor, on a machine that takes
+    /// some of it.
+    fn many(policy: PolicyKind<Ns>, tasks: u64) -> System {
+        let others = Reserve {
+            name: "others".to_string(),
+            budget: Work::from_ms(5),
+            period: Span::from_ms(100),
+        };
+        let mut system = System {
+            cpus: vec![Cpu {
+                name: "0".to_string(),
+                host: None,
+                policy,
+            }],
+            free_phases: true,
+            machine: Machine {
+                switch: Work::from_ns(300),
+                timer: Work::from_ns(500),
+                reserves: vec![others],
+                ..Machine::default()
+            },
+            ..System::default()
+        };
+        for n in 0..tasks {
+            // No two have the same period.
+            let period = Span::from_us(10_000 + 37_003 * n % 90_000);
+            let class = Class::Periodic {
+                period,
+                wcet: Work::from_ns(period.as_ns() / (2 * tasks)),
+                relative_deadline: period,
+            };
+            let mut task = Task::new(format!("t{n}"), CpuId(0), class);
+            let by_rate = u32::try_from(100_000 - period.as_ns() / 1_000);
+            task.priority = Priority::new(by_rate.unwrap_or(0));
+            system.tasks.push(task);
+        }
+        system
+    }
+
+    /// A thread that joins asks this. A step looks at one task once, which takes some nanoseconds.
+    #[test]
+    fn a_yes_about_a_thousand_threads_takes_few_steps() {
+        let fixed = PolicyKind::FixedPriority { preemptive: true };
+        for policy in [PolicyKind::EarliestDeadlineFirst, fixed] {
+            for (tasks, most) in [(100, 3_000), (1_000, 42_000)] {
+                let system = many(policy, tasks);
+                let components = Component::all(&system, &[]);
+                let steps = StepBudget::new(STEPS_LEFT);
+                let yes = admits(&system, &[], &components[0], &steps);
+                assert_eq!(yes, Ok(true), "{policy:?} {tasks}");
+                let taken = STEPS_LEFT - steps.left();
+                assert!(taken <= most, "{policy:?} {tasks}: {taken} steps");
+            }
+        }
+    }
+}

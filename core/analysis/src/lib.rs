@@ -81,7 +81,7 @@ mod upper_bound;
 mod utilization;
 mod verdict;
 
-pub use admit::{MAX_TASKS_WITH_SLACK, admit, explained, is_admitted};
+pub use admit::{MAX_TASKS_WITH_SLACK, admit, bounds_only, explained, is_admitted};
 pub use busiest::busiest;
 pub use error::AnalysisError;
 pub use gang::without_needless_barriers;
@@ -93,7 +93,9 @@ pub use plan::answer::{
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
-pub use transition::{Transition, When, admit_changes, admit_transition, bandwidth_decides};
+pub use transition::{
+    Transition, When, admit_changes, admit_transition, admit_transition_bounds, bandwidth_decides,
+};
 pub use verdict::{
     ActorVerdict, BarrierVerdict, BetweenSlots, ChainVerdict, CpuVerdict, Exactness, Fix,
     FixTarget, GangVerdict, GraphFix, GraphSchedule, GraphVerdict, Handover, How, JitterVerdict,

@@ -104,6 +104,37 @@ pub struct Transition {
 /// than a join comes to one that is refused. The same when the machine, a resource or a requirement
 /// of tasks that stay is another one.
 pub fn admit_transition(past: &[System], after: System) -> Result<Transition, AnalysisError> {
+    admit_by(past, after, admit)
+}
+
+/// As [`admit_transition`], for those who want no slack: a verdict that admits has none. Costs the
+/// bounds of the system, which are a small part of all that slack tries. A refusal costs as much as
+/// there.
+///
+/// # Errors
+///
+/// As for [`admit_transition`].
+pub fn admit_transition_bounds(
+    past: &[System],
+    after: System,
+) -> Result<Transition, AnalysisError> {
+    admit_by(past, after, |system| {
+        if !system.graphs.is_empty() || !system.groups.is_empty() {
+            return admit(system);
+        }
+        let verdict = bounds_only(system)?;
+        if verdict.admitted {
+            Ok(verdict)
+        } else {
+            admit(system)
+        }
+    })
+}
+
+/// Says of a system whether it is admitted, and why.
+type Judge = fn(&System) -> Result<Verdict, AnalysisError>;
+
+fn admit_by(past: &[System], after: System, admit: Judge) -> Result<Transition, AnalysisError> {
     let invalid = |what: &str| AnalysisError::Invalid { what: what.into() };
     let before = past.last();
     let before = before.ok_or_else(|| invalid("no system before the change"))?;
@@ -116,7 +147,7 @@ pub fn admit_transition(past: &[System], after: System) -> Result<Transition, An
         return Err(invalid("the system is refused already, before the change"));
     }
     let places = lives::places(past.iter().chain([&after]));
-    judge(past, after, &places)
+    judge(past, after, &places, admit)
 }
 
 /// Judges the changes that a system declares, one after the other, from the system at the start
@@ -162,7 +193,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
                     meanwhile: Vec::new(),
                 }
             }
-            None => judge(&past, next.system(), &places)?,
+            None => judge(&past, next.system(), &places, admit)?,
         };
         if transition.when != When::Never {
             follow(&mut past, &transition);
@@ -176,7 +207,12 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
 }
 
 /// Judges what `after` changes of the last system of `past`.
-fn judge(past: &[System], after: System, places: &Places) -> Result<Transition, AnalysisError> {
+fn judge(
+    past: &[System],
+    after: System,
+    places: &Places,
+    admit: Judge,
+) -> Result<Transition, AnalysisError> {
     let verdict = admit(&after)?;
     let mut transition = Transition {
         when: When::Never,

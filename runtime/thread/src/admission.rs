@@ -15,14 +15,17 @@ mod floor;
 mod histories;
 mod left;
 mod loan;
+mod promises;
 mod replaced;
 mod tree;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use punctual_analysis::{AnalysisError, Exactness, Verdict, When, admit, admit_transition};
+use punctual_analysis::{
+    AnalysisError, Exactness, Verdict, When, admit, admit_transition_bounds, is_admitted,
+};
 use punctual_kern::NodeId;
-use punctual_linux::{Who, undisturbed};
+use punctual_linux::Who;
 use punctual_model::{
     Class, CpuId, Instant, Machine, Ns, PolicyKind, SchedulerId, Span, System, Task, Work,
 };
@@ -33,6 +36,7 @@ use loan::{Loan, less_favourable};
 use replaced::Replaced;
 use tree::Branch;
 
+pub(crate) use promises::Promises;
 pub(crate) use tree::{Moved, PROMOTED};
 
 /// Why a constraint was not granted.
@@ -72,9 +76,6 @@ pub struct Promise {
     /// How that is to be understood.
     pub exactness: Exactness,
 }
-
-/// The promises of one CPU, in the order of the first of each name.
-pub(crate) type Promises = Mutex<Vec<Promise>>;
 
 /// The owner of a task of the system.
 #[derive(Clone, Debug)]
@@ -174,6 +175,11 @@ impl Admission {
             lag: constraint.lag(),
             blocked: Vec::new(),
         });
+        if let Some(system) = self.state.joins_quickly(&changed)? {
+            self.promises.joined(system, &changed.owners);
+            self.state = changed;
+            return Ok(grant);
+        }
         let verdict = self.state.judge(&changed, now)?;
         self.take(changed, &verdict);
         Ok(grant)
@@ -225,35 +231,7 @@ impl Admission {
     /// A state that was judged is the state from now on.
     fn take(&mut self, changed: State, verdict: &Verdict) {
         self.state = changed;
-        self.promise(verdict);
-    }
-
-    /// Keeps what a verdict says of those that live.
-    fn promise(&self, verdict: &Verdict) {
-        // The end of the run wants the lock, also when this thread never goes on.
-        undisturbed(|| self.write_down(verdict));
-    }
-
-    fn write_down(&self, verdict: &Verdict) {
-        let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
-        for (owner, task) in self.state.owners.iter().zip(&verdict.tasks) {
-            match promises.iter_mut().find(|p| p.name == owner.name) {
-                Some(promise) => {
-                    let bounds = promise.response_bound.zip(task.response_bound);
-                    let larger = bounds.map(|(a, b)| a.max(b));
-                    if larger != promise.response_bound {
-                        promise.exactness = task.exactness;
-                    }
-                    promise.response_bound = larger;
-                }
-                None => promises.push(Promise {
-                    cpu: 0,
-                    name: owner.name.clone(),
-                    response_bound: task.response_bound,
-                    exactness: task.exactness,
-                }),
-            }
-        }
+        self.promises.write(&self.state.owners, verdict);
     }
 
     fn forget_until(&mut self, now: Instant<Ns>) {
@@ -306,6 +284,20 @@ impl State {
         }
         self.count_loans(&mut system);
         system
+    }
+
+    /// The system that a thread joins, where nothing but the system after it counts and a yes is
+    /// enough: it has no schedulers, and nothing that has left still has an effect. `None`: judge
+    /// it, for a verdict with a witness and a fix if it is refused.
+    fn joins_quickly(&self, changed: &State) -> Result<Option<System>, NotAdmitted> {
+        let plain = self.branches.is_empty() && self.loans.is_empty() && self.replaced.is_empty();
+        if !plain || !self.former.is_empty() || self.unkept.is_some() {
+            return Ok(None);
+        }
+        let after = changed.judged();
+        meaning(&after)?;
+        let admitted = is_admitted(&after).map_err(NotAdmitted::Analysis)?;
+        Ok(admitted.then_some(after))
     }
 
     /// Judges that this state becomes another, and in case of loans also what is left to the
@@ -402,7 +394,7 @@ fn at_once((verdict, idle): (Verdict, Option<Idle>)) -> Result<Verdict, NotAdmit
 /// the jobs of both while they may meet.
 fn judge(past: &[System], after: System) -> Result<(Verdict, Option<Idle>), NotAdmitted> {
     meaning(&after)?;
-    let transition = admit_transition(past, after).map_err(NotAdmitted::Analysis)?;
+    let transition = admit_transition_bounds(past, after).map_err(NotAdmitted::Analysis)?;
     let mut verdict = transition.verdict;
     let idle = match transition.when {
         When::AtOnce | When::ZeroLag => None,
@@ -507,7 +499,7 @@ mod tests {
         cpu.remove(low, at(30));
         cpu.add(("fourth", ROOT), &light(20, 3), at(40))
             .expect("still taken");
-        let promises = promises.lock().expect("nobody panicked");
+        let promises = promises.read();
         let bounds = promises.iter().map(|p| (p.name.as_str(), p.response_bound));
         let ms = |n| Some(Span::from_ms(n));
         let expected = [

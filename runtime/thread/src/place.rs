@@ -87,8 +87,7 @@ impl Shared {
     /// The promises, by CPU.
     pub(crate) fn promises(&self) -> Vec<Promise> {
         let of_cpu = |(cpu, promises): (usize, &Arc<Promises>)| {
-            let promises = promises.lock().unwrap_or_else(PoisonError::into_inner);
-            let promises = promises.iter().cloned();
+            let promises = promises.read().into_iter();
             promises
                 .map(|promise| Promise { cpu, ..promise })
                 .collect::<Vec<_>>()

@@ -124,7 +124,7 @@ impl World {
         let Admitted { id, name, .. } = &self.admitted[thread];
         let job = self.shard.job(*id).expect("it runs");
         let response = Span::from_ns(self.now.since(job.arrival).ticks());
-        let promises = self.promises.lock().expect("nobody panicked");
+        let promises = self.promises.read();
         let promise = promises.iter().find(|promise| promise.name == *name);
         let bound = promise.and_then(|promise| promise.response_bound);
         let kept = bound.is_some_and(|bound| response <= bound);
@@ -133,7 +133,6 @@ impl World {
             "{name}: {response:?}, promised {bound:?}\n{}",
             self.history.join("\n")
         );
-        drop(promises);
         self.jobs += 1;
         let _ = self.enter(Event::Complete);
     }

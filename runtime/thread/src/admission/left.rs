@@ -476,7 +476,7 @@ mod tests {
         let now = Instant::from_ns(4_100_000);
         let _ = cpu.add(("c", ROOT), &of(1_000, 4_000), now).expect("c");
         let promised = |cpu: &Admission, name| {
-            let promises = cpu.promises.lock().expect("nobody panicked");
+            let promises = cpu.promises.read();
             let promise = promises.iter().find(|promise| promise.name == name);
             promise.and_then(|promise| promise.response_bound)
         };
