@@ -152,6 +152,13 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
         ),
         (&["bsp", "--grains", "0"], "grains"),
         (&["gang-admission", "--rounds", "0"], "rounds"),
+        (&["plan-success", "--sets", "0"], "sets"),
+        (&["plan-homes", "--runs", "4"], "too few for an interval"),
+        (&["plan-times", "--on", "linux"], "plans have no clock"),
+        (
+            &["plan-switches", "--probabilities", "1001"],
+            "probabilities",
+        ),
     ] {
         let ended = study(&folder, arguments);
         let message = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -164,6 +171,73 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
     );
     let ended = output(&["study", "skew", "--costs", &free]);
     assert!(String::from_utf8_lossy(&ended.stderr).contains("cost something"));
+}
+
+#[test]
+fn studies_of_plans_are_the_same_bytes_from_shards_and_say_which_figure_they_are() {
+    let folder = Folder::new("study-plans");
+    for (arguments, rows_of, drawn) in [
+        (
+            &["plan-success", "--sets", "3"][..],
+            6 * 16,
+            "over the window",
+        ),
+        (
+            &[
+                "plan-switches",
+                "--probabilities",
+                "0,900",
+                "--runs",
+                "5",
+                "--seconds",
+                "20",
+            ],
+            2 * 2,
+            "as Spring, Fig. 13",
+        ),
+        (
+            &[
+                "plan-homes",
+                "--multipliers",
+                "150,300",
+                "--runs",
+                "5",
+                "--seconds",
+                "20",
+            ],
+            2 * 2 * 2,
+            "load 2.5 (as Spring, Fig. 15)",
+        ),
+        (
+            &[
+                "plan-times",
+                "--sizes",
+                "10,100",
+                "--allowed-us",
+                "10,1000",
+                "--sets",
+                "2",
+            ],
+            2 * 2,
+            "as Spring, Fig. 11 and 12",
+        ),
+    ] {
+        let (summary, drawing) = answered(&folder, arguments[0], arguments);
+        assert_eq!(rows(&summary).len(), rows_of, "{arguments:?}");
+        assert!(drawing.contains(drawn), "{arguments:?}");
+        let mut parts = vec!["study".to_owned(), "merge".to_owned()];
+        for shard in ["1/2", "2/2"] {
+            let part = folder.path(&format!("{}-{}.jsonl", arguments[0], &shard[..1]));
+            let mut all = arguments.to_vec();
+            all.extend(["--out", &part, "--shard", shard, "--quiet"]);
+            assert_eq!(code(&study(&folder, &all)), 0);
+            parts.push(part);
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let merged = output(&parts);
+        let whole = std::fs::read(folder.path(&format!("{}.jsonl", arguments[0])));
+        assert_eq!((code(&merged), merged.stdout), (0, whole.expect("results")));
+    }
 }
 
 #[test]

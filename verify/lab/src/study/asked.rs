@@ -7,6 +7,7 @@ use punctual_terminal::ending::Failure;
 
 use crate::answers::{Found, Row, World};
 use crate::costs::Costs;
+use crate::plans::{self, Pacing};
 use crate::{bsp, gang_admission, live, skew};
 
 /// More members are no gang of `core/gang` in virtual time.
@@ -32,6 +33,28 @@ pub(crate) enum Question {
         grains: Vec<u64>,
         periods_us: Vec<u64>,
     },
+    /// The share of sets that are planned.
+    PlanSuccess { sets: u64 },
+    /// The share of switches within a process, over thousandths.
+    PlanSwitches {
+        probabilities: Vec<u64>,
+        runs: u64,
+        seconds: u64,
+    },
+    /// The share of groups that are accepted: loads in tenths, multipliers in hundredths.
+    PlanHomes {
+        loads: Vec<u64>,
+        multipliers: Vec<u64>,
+        runs: u64,
+        seconds: u64,
+    },
+    /// Evaluations and time of an answer.
+    PlanTimes {
+        allowed_us: Vec<u64>,
+        sizes: Vec<u64>,
+        sets: u64,
+        pacing: Pacing,
+    },
 }
 
 impl Question {
@@ -41,6 +64,66 @@ impl Question {
             Question::GangAdmission { .. } => "gang-admission",
             Question::Skew { .. } => "skew",
             Question::Bsp { .. } => "bsp",
+            Question::PlanSuccess { .. } => "plan-success",
+            Question::PlanSwitches { .. } => "plan-switches",
+            Question::PlanHomes { .. } => "plan-homes",
+            Question::PlanTimes { .. } => "plan-times",
+        }
+    }
+
+    /// Whether it is about plans, which have no price and no clock.
+    pub(crate) fn is_of_plans(&self) -> bool {
+        matches!(
+            self,
+            Question::PlanSuccess { .. }
+                | Question::PlanSwitches { .. }
+                | Question::PlanHomes { .. }
+                | Question::PlanTimes { .. }
+        )
+    }
+}
+
+impl Question {
+    /// Whether a study of plans means something.
+    fn check_plans(&self) -> Result<(), Failure> {
+        match self {
+            Question::PlanSuccess { sets } => listed("sets", &[*sets], MOST_OBSERVATIONS),
+            Question::PlanSwitches {
+                probabilities,
+                runs,
+                seconds,
+            } => {
+                let more: Vec<u64> = probabilities
+                    .iter()
+                    .map(|of| of.saturating_add(1))
+                    .collect();
+                listed("probabilities, with 1 added", &more, 1_001)?;
+                of_runs(*runs, *seconds)
+            }
+            Question::PlanHomes {
+                loads,
+                multipliers,
+                runs,
+                seconds,
+            } => {
+                listed("loads", loads, 1_000)?;
+                listed("multipliers", multipliers, 1_000)?;
+                of_runs(*runs, *seconds)
+            }
+            Question::PlanTimes {
+                allowed_us,
+                sizes,
+                sets,
+                pacing,
+            } => {
+                listed("allowed", allowed_us, 1_000_000)?;
+                listed("sizes", sizes, 1_000)?;
+                listed("sets", &[*sets], MOST_OBSERVATIONS)?;
+                listed("evaluation", &[pacing.evaluation_ns], 1_000_000)?;
+                listed("segment", &[pacing.segment_ns], 1_000_000)?;
+                listed("margin", &[pacing.margin_percent], 99)
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -70,6 +153,17 @@ fn listed(what: &str, values: &[u64], most: u64) -> Result<(), Failure> {
     }
 }
 
+/// Fewer runs have no interval, and longer ones no room for their segments.
+fn of_runs(runs: u64, seconds: u64) -> Result<(), Failure> {
+    if runs < 5 {
+        return Err(Failure::input(format!(
+            "runs: {runs} are too few for an interval"
+        )));
+    }
+    listed("runs", &[runs], 1_000)?;
+    listed("seconds", &[seconds], 10_000)
+}
+
 impl Study for Asked {
     const NAME: &'static str = "a study";
     type Unit = Unit;
@@ -77,6 +171,12 @@ impl Study for Asked {
 
     fn check(&self) -> Result<(), Failure> {
         self.costs.check().map_err(Failure::input)?;
+        if self.question.is_of_plans() && self.world == World::Linux {
+            return Err(Failure::input(format!(
+                "{}: plans have no clock; `punctual bench plan` times them here",
+                self.question.name()
+            )));
+        }
         let most = |members: &[u64]| match self.world {
             World::Sim => listed("members", members, MOST_MEMBERS),
             World::Linux if members == [2] => Ok(()),
@@ -112,6 +212,7 @@ impl Study for Asked {
                     .collect();
                 listed("periods", &periods, 1_000_000)
             }
+            of => of.check_plans(),
         }
     }
 
@@ -141,6 +242,14 @@ impl Study for Asked {
                 periods_us,
                 ..
             } => cross(members, periods_us),
+            Question::PlanSuccess { .. } => plans::SETTINGS.to_vec(),
+            Question::PlanSwitches { probabilities, .. } => cross(probabilities, &[0]),
+            Question::PlanHomes {
+                loads, multipliers, ..
+            } => cross(loads, multipliers),
+            Question::PlanTimes {
+                allowed_us, sizes, ..
+            } => cross(allowed_us, sizes),
         }
     }
 
@@ -162,6 +271,7 @@ impl Study for Asked {
         let is_of = |row: &Row| match &self.question {
             Question::Clocks { .. } => true,
             Question::Bsp { .. } => (row.at(0), row.at(2)) == *unit,
+            of if of.is_of_plans() => (row.at(0), row.at(1)) == *unit,
             _ => row.at(0) == unit.0,
         };
         line.unit == number && !line.rows.is_empty() && line.rows.iter().all(is_of)
@@ -176,6 +286,16 @@ impl Asked {
             Question::GangAdmission { .. } => gang_admission::unit(costs, first, second, seed),
             Question::Skew { .. } => skew::unit(costs, first, second, seed),
             Question::Bsp { grains, .. } => bsp::unit(costs, (first, second), grains, seed),
+            Question::PlanSuccess { sets } => plans::success((first, second), *sets, seed),
+            Question::PlanSwitches { runs, seconds, .. } => {
+                plans::switches(first, (*runs, *seconds), seed)
+            }
+            Question::PlanHomes { runs, seconds, .. } => {
+                plans::homes((first, second), (*runs, *seconds), seed)
+            }
+            Question::PlanTimes { sets, pacing, .. } => {
+                plans::times((first, second), (*sets, *pacing), seed)
+            }
         }
     }
 }

@@ -111,6 +111,14 @@ pub(crate) fn smallest() -> Costs {
     }
 }
 
+/// Those of a study that has none.
+pub(crate) fn none() -> Costs {
+    Costs {
+        machine: "any: this study has no prices".into(),
+        ..smallest()
+    }
+}
+
 #[cfg(test)]
 pub(crate) fn sample() -> Costs {
     Costs {

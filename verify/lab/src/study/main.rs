@@ -1,4 +1,4 @@
-//! `punctual study`: the costs of gangs, and how well they keep in step, over members.
+//! `punctual study`: the costs of gangs, how well they keep in step, and the planner of groups.
 //!
 //! In virtual time the very steps of `core/gang` are taken, each at the price that it has on this
 //! machine; on Linux two CPUs do the same for real. Every table and every drawing says which.
@@ -28,6 +28,7 @@ mod live;
 #[allow(dead_code, unreachable_pub)] // As said above `admission`.
 #[path = "../../../../core/gang/src/member.rs"]
 mod member;
+mod plans;
 mod skew;
 mod sums;
 mod windows;
@@ -45,7 +46,7 @@ use punctual_lab::{Shard, Study, results, svg};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
-/// Studies the costs of gangs, and how well they keep in step
+/// Studies the costs of gangs, how well they keep in step, and how well groups are planned
 ///
 /// In virtual time the steps of a gang cost what they cost on this machine; with `--on linux` two
 /// CPUs of it do the same for real. The results are lines of JSON; a run that was ended goes on
@@ -59,6 +60,7 @@ use punctual_terminal::output;
     punctual study gang-admission --costs here.toml --out admission.jsonl --plot admission.svg\n  \
     punctual study skew --on linux --out live.jsonl --plot live.html\n  \
     punctual study bsp --costs here.toml --out part-3.jsonl --shard 3/8\n  \
+    punctual study plan-homes --out homes.jsonl --plot homes.svg   # the seed alone decides\n  \
     punctual study merge part-*.jsonl --out whole.jsonl --plot whole.svg"
 )]
 struct Args {
@@ -112,6 +114,61 @@ enum Action {
         #[command(flatten)]
         run: RunArgs,
     },
+    /// Sets of segments that are planned, of those that have a plan, by rule, window and backtracks
+    PlanSuccess {
+        /// Sets of each setting
+        #[arg(long, value_name = "N", default_value_t = 4_000)]
+        sets: u64,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+    /// Switches within a process, with the heuristic that prefers them and without
+    PlanSwitches {
+        /// That a thread is in the process of the one before, in thousandths; 0 to 1,000 when left
+        /// out
+        #[arg(long, value_delimiter = ',', value_name = "N,...")]
+        probabilities: Option<Vec<u64>>,
+        #[command(flatten)]
+        runs: Runs,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+    /// Groups accepted where segments execute at home only, and where they start early
+    PlanHomes {
+        /// Mean distances of arrivals, in tenths of a group's work; 50 and 25 when left out
+        #[arg(long, value_delimiter = ',', value_name = "N,...")]
+        loads: Option<Vec<u64>>,
+        /// Relative deadlines, in hundredths of a group's work; 100 to 500 when left out
+        #[arg(long, value_delimiter = ',', value_name = "N,...")]
+        multipliers: Option<Vec<u64>>,
+        #[command(flatten)]
+        runs: Runs,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+    /// Evaluations and time of an answer, over the time allowed and the number of segments
+    PlanTimes {
+        /// Microseconds allowed; 10 to 10,000 when left out
+        #[arg(long, value_delimiter = ',', value_name = "US,...")]
+        allowed_us: Option<Vec<u64>>,
+        /// Numbers of segments; 5 to 1,000 when left out
+        #[arg(long, value_delimiter = ',', value_name = "N,...")]
+        sizes: Option<Vec<u64>>,
+        /// Sets of each
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        sets: u64,
+        /// Nanoseconds of an evaluation; `punctual bench plan` measures them
+        #[arg(long, value_name = "NS", default_value_t = 25)]
+        evaluation_ns: u64,
+        /// Nanoseconds of a segment beside its evaluations
+        #[arg(long, value_name = "NS", default_value_t = 150)]
+        segment_ns: u64,
+        /// Part of the allowed time that is not planned with, in percent
+        #[arg(long, value_name = "PERCENT", default_value_t = 10)]
+        margin_percent: u64,
+        #[command(flatten)]
+        run: RunArgs,
+    },
     /// Measures what the primitive steps cost here, and prints it as TOML
     Costs,
     /// Joins the results of all shards: the same bytes as of one run
@@ -138,6 +195,17 @@ struct RunArgs {
     shown: Shown,
 }
 
+/// How much is simulated for a point.
+#[derive(Debug, clap::Args)]
+struct Runs {
+    /// Runs of each point, at least 5
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    runs: u64,
+    /// Seconds in which groups arrive
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    seconds: u64,
+}
+
 impl Args {
     /// Whether a failure is told to a program.
     fn json(&self) -> bool {
@@ -145,7 +213,11 @@ impl Args {
             Action::Clocks { run, .. }
             | Action::GangAdmission { run, .. }
             | Action::Skew { run, .. }
-            | Action::Bsp { run, .. } => run.shown.json,
+            | Action::Bsp { run, .. }
+            | Action::PlanSuccess { run, .. }
+            | Action::PlanSwitches { run, .. }
+            | Action::PlanHomes { run, .. }
+            | Action::PlanTimes { run, .. } => run.shown.json,
             Action::Merge(merge) => merge.shown.json,
             Action::Costs => false,
         }
@@ -194,6 +266,10 @@ fn execute(args: &Args) -> Ended {
             };
             answer(question, World::Sim, run)
         }
+        Action::PlanSuccess { .. }
+        | Action::PlanSwitches { .. }
+        | Action::PlanHomes { .. }
+        | Action::PlanTimes { .. } => plan(&args.action),
         Action::Costs => {
             let costs = live::costs().map_err(Failure::run)?;
             let text = toml::to_string(&costs);
@@ -205,6 +281,63 @@ fn execute(args: &Args) -> Ended {
             show(&asked, lines, true, Shard::WHOLE, shown)
         }),
     }
+}
+
+/// The studies of plans.
+fn plan(action: &Action) -> Ended {
+    let or = |given: &Option<Vec<u64>>, all: &[u64]| given.clone().unwrap_or_else(|| all.to_vec());
+    let (question, run) = match action {
+        Action::PlanSwitches {
+            probabilities,
+            runs: Runs { runs, seconds },
+            run,
+        } => {
+            let question = Question::PlanSwitches {
+                probabilities: or(probabilities, &plans::PROBABILITIES),
+                runs: *runs,
+                seconds: *seconds,
+            };
+            (question, run)
+        }
+        Action::PlanHomes {
+            loads,
+            multipliers,
+            runs: Runs { runs, seconds },
+            run,
+        } => {
+            let question = Question::PlanHomes {
+                loads: or(loads, &plans::LOADS),
+                multipliers: or(multipliers, &plans::MULTIPLIERS),
+                runs: *runs,
+                seconds: *seconds,
+            };
+            (question, run)
+        }
+        Action::PlanTimes {
+            allowed_us,
+            sizes,
+            sets,
+            evaluation_ns,
+            segment_ns,
+            margin_percent,
+            run,
+        } => {
+            let question = Question::PlanTimes {
+                allowed_us: or(allowed_us, &plans::ALLOWED_US),
+                sizes: or(sizes, &plans::SIZES),
+                sets: *sets,
+                pacing: plans::Pacing {
+                    evaluation_ns: *evaluation_ns,
+                    segment_ns: *segment_ns,
+                    margin_percent: *margin_percent,
+                },
+            };
+            (question, run)
+        }
+        Action::PlanSuccess { sets, run } => (Question::PlanSuccess { sets: *sets }, run),
+        _ => return Err(Failure::input("this is no study of plans")),
+    };
+    answer(question, World::Sim, run)
 }
 
 impl RunArgs {
@@ -240,7 +373,13 @@ fn answer(question: Question, usual: World, run: &RunArgs) -> Ended {
     };
     // A question that makes no sense is told before anything is measured.
     asked.check()?;
-    asked.costs = run.prices()?;
+    asked.costs = if !asked.question.is_of_plans() {
+        run.prices()?
+    } else if run.costs.is_some() {
+        return Err(Failure::input("--costs: a study of plans has no prices"));
+    } else {
+        costs::none()
+    };
     // Two measurements at once would disturb each other.
     let threads = if asked.world == World::Linux {
         Some(1)

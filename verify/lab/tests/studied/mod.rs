@@ -16,7 +16,13 @@ pub(crate) fn study(folder: &Folder, arguments: &[&str]) -> Output {
     let costs = folder.write("costs.toml", COSTS);
     let mut all = vec!["study"];
     all.extend(arguments);
-    all.extend(["--costs", &costs]);
+    // Plans have no prices.
+    if !arguments
+        .iter()
+        .any(|argument| argument.starts_with("plan-"))
+    {
+        all.extend(["--costs", &costs]);
+    }
     output(&all)
 }
 
