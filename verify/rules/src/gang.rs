@@ -77,7 +77,10 @@ fn judge_gang(
     let bound = gang
         .bound
         .filter(|_| is_undisturbed(log, behaviors, members));
-    for (number, (arrival, _)) in &first.jobs {
+    // By job number, the arrival at the first member that has it: one may lack jobs of the others.
+    let jobs = members.iter().rev().flat_map(|member| &member.jobs);
+    let arrivals: BTreeMap<u64, Instant> = jobs.map(|(at, (arrival, _))| (*at, *arrival)).collect();
+    for (number, arrival) in &arrivals {
         for member in members {
             if let Some((other, _)) = member.jobs.get(number).filter(|(at, _)| at != arrival) {
                 let (other, arrival) = (other.ticks(), arrival.ticks());

@@ -80,7 +80,7 @@ pub(super) fn read_clock(rest: &str) -> Result<Clock, String> {
     let (offset, drift) = rest.split_once(' ').ok_or_else(bad)?;
     let field = |text: &str, most: i64| {
         let number: i64 = text.parse().map_err(|_| bad())?;
-        let canonical = number.to_string() == text && number.abs() <= most;
+        let canonical = number.to_string() == text && number.unsigned_abs() <= most.unsigned_abs();
         canonical.then_some(number).ok_or_else(bad)
     };
     Ok(Clock {

@@ -7,6 +7,7 @@ use punctual_tables::{AgendaTables, CpuTables, MAX_SEGMENTS};
 use super::policy;
 use super::words::{clip, number, read_field};
 use crate::form::{self, Form, TablesLine};
+use crate::slots;
 
 /// Most threads that all CPUs of a log have room for, beside one for each of its lines: a replay
 /// allocates them.
@@ -190,6 +191,14 @@ fn homes_of(tables: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String
         || !tables.absent.iter().all(|at| known(*at))
     {
         return Err("a slot or a home in a node that the log does not have".into());
+    }
+    // A reader that draws slots goes from frame to frame.
+    let outside = |slot: &&SlotTerms| {
+        slots::frame(tables, slot.node).is_some_and(|frame| slot.at >= frame || slot.length > frame)
+    };
+    if let Some(slot) = tables.slots.iter().find(outside) {
+        let at = slot.at.ticks();
+        return Err(format!("the slot at {at} does not lie within its frame"));
     }
     let mut homes = vec![0; tables.threads.len()];
     for (thread, home) in given {

@@ -150,6 +150,25 @@ fn refuses(good: &str, mistakes: &[Mistake<'_>]) {
     }
 }
 
+#[test]
+fn a_slot_lies_within_its_frame_and_a_clock_is_not_infinitely_far_off() {
+    let bytes = written(&simulate(&composed(), 40, 1, Faults::default()));
+    let good = String::from_utf8(bytes).unwrap();
+    let slot = good.lines().find(|line| line.starts_with("slot ")).unwrap();
+    let mut words: Vec<&str> = slot.split(' ').collect();
+    words[3] = "72057594037927900";
+    let bad = good.replacen(slot, &words.join(" "), 1);
+    let error = text::read(&mut bad.as_bytes()).unwrap_err();
+    assert!(error.message.contains("within its frame"), "{error}");
+
+    let host = good.lines().find(|line| line.starts_with("plan ")).unwrap();
+    for (offset, is_read) in [("-5", true), ("-9223372036854775808", false)] {
+        let clock = good.replacen(host, &format!("clock {offset} 0\n{host}"), 1);
+        let read = text::read(&mut clock.as_bytes());
+        assert_eq!(read.is_ok(), is_read, "{offset}: {read:?}");
+    }
+}
+
 /// A log, and the number of its first line that begins so.
 fn good() -> (String, impl Fn(&str) -> usize) {
     let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();

@@ -98,6 +98,22 @@ fn a_member_that_arrives_a_nanosecond_later_is_not_in_step() {
 }
 
 #[test]
+fn two_members_are_compared_in_jobs_that_the_first_one_lacks() {
+    let mut three = log(Span::ZERO, Span::from_us(60));
+    let other = log(Span::from_ns(1), Span::from_us(60));
+    let mut tables = other.tables.cpus[1].clone();
+    let third = TaskId(3);
+    for (task, _) in tables.threads.iter_mut().filter(|(id, _)| *id == TaskId(1)) {
+        *task = third;
+    }
+    three.gangs[0].members.push(third);
+    three.tables.cpus.push(tables);
+    three.cpus.push(other.cpus[1].clone());
+    three.cpus[0].records = Default::default();
+    assert!(broken(&three).contains(&Rule::GangInStep));
+}
+
+#[test]
 fn starts_are_compared_in_true_time_while_the_clocks_keep_their_error() {
     let mut wrong = log(Span::ZERO, Span::from_us(50));
     let ahead = |offset_ns| Clock {
