@@ -66,6 +66,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
                 wakes(shard(policy, tasks.collect())?)
             }));
             all.push(of(&["release", "complete", "timer"], releases));
+            all.push(of(&["block_on", "hand_over"], hand_overs));
         }
     }
     all
@@ -271,6 +272,34 @@ fn wakes(shard: Shard<AnyPolicy>) -> Result<(), String> {
         mark(NONE);
         core.expect(urgent, &woken)?;
         core.expect(waking, &blocked)?;
+    }
+    Ok(())
+}
+
+/// A more urgent thread is woken, waits for a lock of the runtime, is handed it, and waits again;
+/// the second and third of these are counted.
+fn hand_overs(policy: PolicyKind<Ns>, threads: u32) -> Result<(), String> {
+    let pair = [endless(threads + 1), endless(threads)];
+    let tasks = pair.into_iter().chain(less_urgent(threads - 2));
+    let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
+    let (urgent, holder) = (ThreadId::new(0, 0), ThreadId::new(1, 0));
+    let (key, until) = (7, None);
+    for count in 0.. {
+        let blocked = core.enter(50, Event::Block { until });
+        core.expect(holder, &blocked)?;
+        let woken = core.enter(50, Event::Wake(urgent));
+        core.expect(urgent, &woken)?;
+        if count == WARM_UP {
+            begin();
+        }
+        mark(0);
+        let lent = core.enter(50, Event::BlockOn { holder, key, until });
+        mark(1);
+        let (from, to) = (holder, urgent);
+        let handed = core.enter(50, Event::HandOver { key, from, to });
+        mark(NONE);
+        core.expect(holder, &lent)?;
+        core.expect(urgent, &handed)?;
     }
     Ok(())
 }

@@ -157,11 +157,7 @@ impl<P: Policy> Shard<P> {
         if let Some(ceiling) = entry.ceiling {
             self.set_ceiling(ceiling);
         }
-        let due = self.next_timer();
-        let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
-        if due.is_some_and(|due| due < now) && *event != Event::Tick {
-            sink.trace(now, TraceEvent::CaughtUp);
-        }
+        let quota = self.serve_earlier(now, event, sink);
         let refused = self.apply(now, event, sink).err();
         let _ = self.serve_timers(now, false, quota, sink);
         if self.agenda.is_some() {
@@ -179,6 +175,17 @@ impl<P: Policy> Shard<P> {
             self.enforce_sections(now, sink);
         }
         (self.decide(now, sink), refused)
+    }
+
+    /// Serves what became due before the event. How much may be served after it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn serve_earlier<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> usize {
+        let due = self.next_timer();
+        let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
+        if due.is_some_and(|due| due < now) && *event != Event::Tick {
+            sink.trace(now, TraceEvent::CaughtUp);
+        }
+        quota
     }
 
     /// The thread that runs since the last decision.

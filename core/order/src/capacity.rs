@@ -48,6 +48,7 @@ impl Capacity {
     }
 
     /// The index, among the entities, of the node at place `node` of the tree.
+    #[inline]
     pub fn entity_of(&self, node: u16) -> u32 {
         u32::try_from(self.threads)
             .unwrap_or(u32::MAX)

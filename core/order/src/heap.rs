@@ -36,6 +36,7 @@ impl<K> Entry<K> {
     }
 }
 
+#[inline]
 pub(crate) fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(ABSENT)
 }

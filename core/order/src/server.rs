@@ -47,7 +47,7 @@ pub trait Server {
     /// never come to its next budget, gives it up.
     fn give_up(&mut self) {}
 
-    /// When `timer` has something to do next, as long as nothing else happens.
+    /// When `timer` has something to do next, as long as nothing else happens; `None` while idle.
     fn next(&self) -> Option<Instant>;
 
     /// When there is a budget again, for a subtree that has something to run and none left. Later

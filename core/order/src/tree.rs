@@ -58,10 +58,6 @@ pub use replace::{FallbackCause, Member};
 /// Hears that a server has budget that it did not have, or has used its budget (zero).
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
 
-/// Receives the key by which a scheduler is queued among its siblings (`None`: it is not), and the
-/// budget that its server has left.
-pub(crate) type TellKey<'a> = &'a mut dyn FnMut(NodeId, Option<Attributes>, Option<Work>);
-
 /// A tree of schedulers, each with a policy `P`, some on a server.
 ///
 /// Contract, beyond that of [`Policy`]: of one entry, [`Tree::begin`] comes first, then charges,
@@ -354,6 +350,13 @@ impl<P: Policy> Tree<P> {
             return None;
         }
         self.timers.first().map(|((at, _), _)| at)
+    }
+
+    /// Whether [`Tree::serve_timers`] and [`Tree::take_fitting`] up to `now` would do nothing.
+    #[inline]
+    pub fn is_quiet(&self, now: Instant) -> bool {
+        let is_due = self.next_timer().is_some_and(|at| at <= now);
+        !is_due && self.news.is_empty() && self.parked.is_empty() && !self.is_replacing()
     }
 
     /// Who runs from now on. O(depth · log n).

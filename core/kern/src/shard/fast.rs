@@ -17,7 +17,7 @@ use punctual_order::{Band, Choice, Next, Policy};
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Entry, Event};
 use crate::thread::{JobStamp, State};
-use crate::trace::Sink;
+use crate::trace::{Sink, TraceEvent};
 
 /// The decision of an entry on the fast path, which refuses nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,19 +65,21 @@ impl<P: Policy> Shard<P> {
                 }
                 self.give_way_fast(now, id, event, sink)
             }
-            Event::Block { .. } | Event::Complete => self.change_fast(now, id, event, sink),
+            Event::Block { .. } | Event::Complete => {
+                self.change_fast::<_, false>(now, id, event, sink)
+            }
             // What is to be refused is refused on the slow path.
             Event::Wake(other) => {
                 self.thread(*other).ok()?;
-                self.change_fast(now, id, event, sink)
+                self.change_fast::<_, false>(now, id, event, sink)
             }
             Event::BlockOn { holder, key, .. } => {
                 self.may_block_on(id.index(), *holder, *key).ok()?;
-                self.change_fast(now, id, event, sink)
+                self.change_fast::<_, false>(now, id, event, sink)
             }
             Event::HandOver { from, to, .. } => {
                 self.thread(*from).and(self.thread(*to)).ok()?;
-                self.change_fast(now, id, event, sink)
+                self.change_fast::<_, false>(now, id, event, sink)
             }
             _ => return None,
         };
@@ -119,7 +121,7 @@ impl<P: Policy> Shard<P> {
 
     /// Each server on the way of the running thread has more budget than has passed, no timer of
     /// the tree is due, and no policy is being replaced. An event by which a thread becomes ready,
-    /// or is not any more, may bring budgets and timers at once: the core handles it as on the slow
+    /// or is not any more, may bring budgets and timers at once: those are served as on the slow
     /// path. Returns when to enter again.
     #[inline(never)]
     fn enter_in_tree<S: Sink>(
@@ -135,18 +137,29 @@ impl<P: Policy> Shard<P> {
             Event::Yield if !t.is_reservation() && !t.keeps_its_place() => {
                 self.pass_in_tree(now, id, event, sink)
             }
-            Event::Yield | Event::Block { .. } | Event::Complete => {
-                self.arm_slowly(now, event, sink)
-            }
+            Event::Yield => self.arm_slowly(now, event, sink),
+            Event::Block { .. } | Event::Complete => self.change_in_tree(now, id, event, sink),
             Event::Wake(other) => {
                 self.thread(*other).ok()?;
                 self.tree.permit_wake(*other).ok()?;
-                self.arm_slowly(now, event, sink)
+                self.change_in_tree(now, id, event, sink)
             }
             _ => return None,
         };
         debug_assert_eq!(self.check(), Ok(()));
         Some(arm)
+    }
+
+    /// Out of the way of yields.
+    #[inline(never)]
+    fn change_in_tree<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        self.change_fast::<_, true>(now, id, event, sink).arm
     }
 
     /// The slow path. Charged up to now already, the thread is charged nothing more.
@@ -305,7 +318,7 @@ impl<P: Policy> Shard<P> {
 
     /// A thread waits, may go on, or has finished its job.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn change_fast<S: Sink>(
+    fn change_fast<S: Sink, const IN_TREE: bool>(
         &mut self,
         now: Instant,
         id: ThreadId,
@@ -314,7 +327,13 @@ impl<P: Policy> Shard<P> {
     ) -> FastOutcome {
         sink.begin(&Entry::at(now, event));
         self.yields = false;
-        self.charge_fast(now, id);
+        let quota = match IN_TREE {
+            true => self.charge_in_tree(now, id, event, sink),
+            false => {
+                self.charge_fast(now, id);
+                MAX_RELEASES_PER_ENTRY
+            }
+        };
         match *event {
             Event::Block { until } => self.block(now, id.index(), until, sink),
             Event::Wake(other) => self.wake(now, other.index(), sink),
@@ -325,29 +344,67 @@ impl<P: Policy> Shard<P> {
             Event::HandOver { key, from, to } => self.hand_on(now, (from, to, key), sink),
             _ => {}
         }
-        if self.timeline.next().is_some_and(|at| at <= now) {
-            let arm = self.catch_up(now, sink);
+        let is_due = self.timeline.next().is_some_and(|at| at <= now);
+        if is_due || (IN_TREE && !self.tree.is_quiet(now)) {
+            let arm = self.catch_up(now, quota, sink);
             return self.outcome(arm);
         }
         self.enforce_budget(now, sink);
         let choice = self.tree.pick(now);
         let may_run = self.may_run(choice).filter(|_| self.rekeyed.is_empty());
         let Some((next, budget, stamp)) = may_run else {
-            let arm = self.decide_slowly(now, sink);
+            let arm = self.rekey_and_run::<_, IN_TREE>(now, sink);
             return self.outcome(arm);
         };
-        let arm = self.set_arm::<false>(now, choice.until, budget);
+        let arm = self.run::<_, IN_TREE>(now, (next, budget, choice.until), sink);
+        let next = Next::Thread(next);
+        FastOutcome { next, arm, stamp }
+    }
+
+    /// The decision, reported: this thread runs, and may execute for so long.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn run<S: Sink, const IN_TREE: bool>(
+        &mut self,
+        now: Instant,
+        (next, budget, mut until): (ThreadId, Option<Work>, Option<Instant>),
+        sink: &mut S,
+    ) -> Option<Instant> {
+        if IN_TREE {
+            self.report_keys(sink);
+            until = Choice::earlier(until, self.tree.next_timer());
+        }
+        let arm = self.set_arm::<IN_TREE>(now, until, budget);
         self.switch_to(now, Some(next), sink);
         self.counters.decisions += 1;
         let (next, refused) = (Next::Thread(next), None);
         sink.decision(now, &Decision { next, arm, refused });
-        FastOutcome { next, arm, stamp }
+        arm
+    }
+
+    /// Somebody inherits, or does no more: keys are to be reported. Or something speaks against the
+    /// choice. Asks again, so that the way of all others need not keep the choice in memory.
+    #[cold]
+    #[inline(never)]
+    fn rekey_and_run<S: Sink, const IN_TREE: bool>(
+        &mut self,
+        now: Instant,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        let choice = self.tree.pick(now);
+        let Some((next, budget, _)) = self.may_run(choice) else {
+            return self.decide_slowly(now, sink);
+        };
+        if !self.rekeyed.is_empty() {
+            self.report_each_key(sink);
+        }
+        self.run::<_, IN_TREE>(now, (next, budget, choice.until), sink)
     }
 
     /// The event has made something due at once: on with the slow path.
     #[cold]
-    fn catch_up<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
-        let _ = self.serve_timers(now, false, MAX_RELEASES_PER_ENTRY, sink);
+    fn catch_up<S: Sink>(&mut self, now: Instant, quota: usize, sink: &mut S) -> Option<Instant> {
+        let _ = self.serve_timers(now, false, quota, sink);
+        self.serve_parked(now, sink);
         self.enforce_budget(now, sink);
         self.enforce_sections(now, sink);
         self.decide_slowly(now, sink)
@@ -383,6 +440,34 @@ impl<P: Policy> Shard<P> {
         if !executed.is_zero() {
             self.tree.charge(now, id, band, executed, &mut |_, _| {});
         }
+    }
+
+    /// The same in a tree, where a server may have budget by the charge itself, or be told that it
+    /// sleeps: what is due by that is served. How much may be served after the event.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn charge_in_tree<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> usize {
+        self.tree.begin(now);
+        let (executed, band) = self.book_fast(now, id);
+        if !executed.is_zero() {
+            let mut tell = |node, budget| sink.trace(now, TraceEvent::budget(node, budget));
+            self.tree.charge(now, id, band, executed, &mut tell);
+        }
+        match self.tree.is_quiet(now) {
+            true => MAX_RELEASES_PER_ENTRY,
+            false => self.serve_earlier_apart(now, event, sink),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_earlier_apart<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> usize {
+        self.serve_earlier(now, event, sink)
     }
 
     /// Time goes on to `now`; the thread is charged. What it has executed, and the band in which it

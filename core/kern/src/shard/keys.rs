@@ -35,7 +35,7 @@ impl<P: Policy> Shard<P> {
         self.tree.report_budgets(&mut |node, budget| {
             sink.trace(self.now, TraceEvent::budget(node, budget));
         });
-        self.tree.report_keys(&mut |node, key, budget| {
+        self.tree.report_keys(|node, key, budget| {
             let change = match key {
                 None => TraceEvent::Unqueued { node, budget },
                 Some(key) => TraceEvent::Queued {
@@ -51,7 +51,7 @@ impl<P: Policy> Shard<P> {
     }
 
     #[cold]
-    fn report_each_key<S: Sink>(&mut self, sink: &mut S) {
+    pub(super) fn report_each_key<S: Sink>(&mut self, sink: &mut S) {
         for index in 0..self.rekeyed.len() {
             let thread = self.rekeyed[index] as usize;
             let t = &mut self.threads[thread];

@@ -276,9 +276,16 @@ impl<P: Policy> Shard<P> {
         holder: ThreadId,
         key: u32,
     ) -> Result<(), Refusal> {
-        self.thread(holder)?;
-        self.locks.look_at(holder.index());
-        match self.leads_to(thread) {
+        let waits_too = self.thread(holder)?.request.is_some()
+            || self.locks.waits_for(holder.index()).is_some();
+        let is_circle = match waits_too {
+            true => {
+                self.locks.look_at(holder.index());
+                self.leads_to(thread)
+            }
+            false => holder.index() == thread,
+        };
+        match is_circle {
             true => Err(Refusal::Deadlock(key)),
             false => Ok(()),
         }
@@ -296,7 +303,9 @@ impl<P: Policy> Shard<P> {
         if self.threads[thread].state == State::Blocked && self.tree.nodes() == 1 {
             let lock = self.locks.contend(holder.index(), key, self.wait_order);
             self.locks.wait(thread, lock);
-            self.inherit(thread);
+            // What it inherits itself is the same as before.
+            self.locks.look_at_holders(lock);
+            self.propagate();
         }
     }
 

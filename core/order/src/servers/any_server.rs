@@ -47,9 +47,11 @@ impl Server for AnyServer {
             }
         }
     }
+    #[inline]
     fn wake(&mut self, now: Instant, since: Instant) {
         each!(self, s => s.wake(now, since));
     }
+    #[inline]
     fn idle(&mut self, at: Instant) {
         each!(self, s => s.idle(at));
     }
@@ -73,12 +75,14 @@ impl Server for AnyServer {
     fn give_up(&mut self) {
         each!(self, s => s.give_up());
     }
+    #[inline]
     fn next(&self) -> Option<Instant> {
         each!(self, s => s.next())
     }
     fn returns(&self) -> Option<Instant> {
         each!(self, s => s.returns())
     }
+    #[inline]
     fn deadline(&self) -> Instant {
         each!(self, s => s.deadline())
     }

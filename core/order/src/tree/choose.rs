@@ -33,40 +33,37 @@ impl<P: Policy> Tree<P> {
     /// The choice, or the node on the way that wants nobody to run and until when.
     fn descend(&mut self, now: Instant) -> Result<Choice, (u16, Option<Instant>)> {
         let mut at = ROOT;
-        let mut until = None;
+        // The latest instant stands for none.
+        let mut end = Instant::MAX;
+        let choice = |next, end: Instant, until| {
+            let end = Some(end).filter(|end| *end < Instant::MAX);
+            let until = Choice::earlier(end, until);
+            Ok(Choice { next, until })
+        };
         loop {
-            let node = &self.nodes[usize::from(at)];
+            let node = &mut self.nodes[usize::from(at)];
             if let Some(left) = node.budget() {
                 if left.is_zero()
                     && let Some((thread, most)) = self.overdrawer(at)
                 {
-                    let end = now.saturating_add(most.as_span());
-                    return Ok(Choice {
-                        next: Next::Thread(thread),
-                        until: Choice::earlier(until, Some(end)),
-                    });
+                    let over = now.saturating_add(most.as_span());
+                    return choice(Next::Thread(thread), end, Some(over));
                 }
-                let end = now.saturating_add(left.as_span());
-                until = Choice::earlier(until, Some(end));
+                end = end.min(now.saturating_add(left.as_span()));
             }
             let node = &mut self.nodes[usize::from(at)];
             if node.is_own_time() {
-                let choice = self.choice_of_child(now, at).map_err(|until| (at, until))?;
-                return Ok(Choice {
-                    next: choice.next,
-                    until: Choice::earlier(until, choice.until),
-                });
+                let answer = self.choice_of_child(now, at).map_err(|until| (at, until))?;
+                return choice(answer.next, end, answer.until);
             }
             let pick = node.pick(now);
             let Some(entity) = pick.entity else {
                 if at == ROOT {
-                    let until = Choice::earlier(until, pick.until);
-                    let next = Next::Idle;
-                    return Ok(Choice { next, until });
+                    return choice(Next::Idle, end, pick.until);
                 }
                 return Err((at, pick.until));
             };
-            until = Choice::earlier(until, pick.until);
+            end = end.min(pick.until.unwrap_or(Instant::MAX));
             let next = match self.places.get(entity.index()) {
                 Some(place) if place.at == at => Next::Thread(entity),
                 // A policy that names what is not ready directly below it has nobody run.
@@ -79,11 +76,12 @@ impl<P: Policy> Tree<P> {
                     None => Next::Idle,
                 },
             };
-            return Ok(Choice { next, until });
+            return choice(next, end, None);
         }
     }
 
     /// The child that `entity` stands for, if the policy of `parent` may choose it.
+    #[inline]
     fn candidate(&self, entity: ThreadId, parent: u16) -> Option<u16> {
         let child = u16::try_from(entity.index().checked_sub(self.capacity.threads)?).ok()?;
         let node = self.nodes.get(usize::from(child))?;

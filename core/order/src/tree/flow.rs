@@ -11,27 +11,29 @@ use crate::server::Server;
 
 impl<P: Policy> Tree<P> {
     /// One more stands in the queues of node `at`.
+    #[inline]
     pub(super) fn joined(&mut self, now: Instant, since: Instant, at: u16) {
-        self.nodes[usize::from(at)].ready += 1;
-        self.stir(now, at);
-        if self.nodes[usize::from(at)].ready == 1 {
-            self.rise(now, since, at);
+        if self.count_in(now, since, at) {
+            self.offer(now, since, at);
         }
     }
 
     /// One less stands in the queues of node `at`.
+    #[inline]
     pub(super) fn left(&mut self, now: Instant, at: u16) {
-        self.nodes[usize::from(at)].ready -= 1;
-        self.stir(now, at);
-        if self.nodes[usize::from(at)].ready == 0 {
-            self.fall(now, at);
+        if self.count_out(now, at) {
+            self.offer(now, now, at);
         }
     }
 
-    /// The node has something to run, and had nothing before.
-    fn rise(&mut self, now: Instant, since: Instant, at: u16) {
+    /// Whether node `at` has something to run with one more, and had nothing before.
+    #[inline]
+    fn count_in(&mut self, now: Instant, since: Instant, at: u16) -> bool {
+        self.nodes[usize::from(at)].ready += 1;
+        self.stir(now, at);
         let node = &mut self.nodes[usize::from(at)];
-        if let Supply::Server(server) = &mut node.supply {
+        let rises = node.ready == 1;
+        if rises && let Supply::Server(server) = &mut node.supply {
             if node.awake {
                 // It fell idle at this very instant, so it never was.
                 node.fell = None;
@@ -41,11 +43,30 @@ impl<P: Policy> Tree<P> {
             }
             self.supply_changed(at);
         }
-        self.offer(now, since, at);
+        rises
     }
 
-    /// The node has nothing left to run. Its server hears of it when this instant is over.
+    /// Whether node `at` has nothing left to run with one less.
+    #[inline]
+    fn count_out(&mut self, now: Instant, at: u16) -> bool {
+        self.nodes[usize::from(at)].ready -= 1;
+        self.stir(now, at);
+        let falls = self.nodes[usize::from(at)].ready == 0;
+        if falls {
+            self.fall_asleep(now, at);
+        }
+        falls
+    }
+
+    /// The node has nothing left to run.
     pub(super) fn fall(&mut self, now: Instant, at: u16) {
+        self.fall_asleep(now, at);
+        self.offer(now, now, at);
+    }
+
+    /// The server of a node that has nothing left to run hears of it when this instant is over.
+    #[inline]
+    fn fall_asleep(&mut self, now: Instant, at: u16) {
         self.asks_no_more(at);
         let node = &mut self.nodes[usize::from(at)];
         if let Supply::Server(_) = node.supply
@@ -60,7 +81,6 @@ impl<P: Policy> Tree<P> {
             }
             self.arm(at);
         }
-        self.offer(now, now, at);
     }
 
     /// Whether its parent may choose a node.
@@ -71,39 +91,52 @@ impl<P: Policy> Tree<P> {
         node.ready > 0 && node.resting.is_none() && may_run()
     }
 
-    /// Brings the parent's queue in line with whether the node is eligible.
-    pub(super) fn offer(&mut self, now: Instant, since: Instant, at: u16) {
-        let eligible = self.is_eligible(at);
-        let node = &mut self.nodes[usize::from(at)];
-        if at == ROOT || eligible == node.queued {
-            return;
-        }
-        node.queued = eligible;
-        if eligible {
-            node.release = since;
-        }
-        node.left |= !eligible;
-        self.moves(at);
-        let node = &mut self.nodes[usize::from(at)];
-        let (parent, attributes, entity) = (node.parent, node.attributes(), self.entity(at));
-        let policy = &mut self.nodes[usize::from(parent)].policy;
-        if eligible {
-            policy.wake(entity, &attributes);
-            self.follow(parent, entity, Change::Wake(&attributes, Band::RealTime));
-            self.joined(now, since, parent);
-        } else {
-            policy.block(entity);
-            self.follow(parent, entity, Change::Block(Band::RealTime));
-            self.left(now, parent);
+    /// Brings the parent's queue in line with whether the node is eligible, and those above, as far
+    /// as that matters to them. O(depth · log n).
+    pub(super) fn offer(&mut self, now: Instant, mut since: Instant, mut at: u16) {
+        while at != ROOT {
+            let eligible = self.is_eligible(at);
+            let node = &mut self.nodes[usize::from(at)];
+            if eligible == node.queued {
+                return;
+            }
+            node.queued = eligible;
+            if eligible {
+                node.release = since;
+            }
+            node.left |= !eligible;
+            self.moves(at);
+            let node = &self.nodes[usize::from(at)];
+            let (parent, attributes, entity) = (node.parent, node.attributes(), self.entity(at));
+            let policy = &mut self.nodes[usize::from(parent)].policy;
+            let goes_on = if eligible {
+                policy.wake(entity, &attributes);
+                self.follow(parent, entity, Change::Wake(&attributes, Band::RealTime));
+                self.count_in(now, since, parent)
+            } else {
+                policy.block(entity);
+                self.follow(parent, entity, Change::Block(Band::RealTime));
+                since = now;
+                self.count_out(now, parent)
+            };
+            if !goes_on {
+                return;
+            }
+            at = parent;
         }
     }
 
     /// Something changed in the subtree of `at`: nobody on the way up has a reason to rest any
     /// more.
+    #[inline]
     pub(super) fn stir(&mut self, now: Instant, at: u16) {
-        if self.resting == 0 {
-            return;
+        if self.resting != 0 {
+            self.stir_way(now, at);
         }
+    }
+
+    #[cold]
+    fn stir_way(&mut self, now: Instant, at: u16) {
         let mut at = at;
         while at != ROOT {
             if self.nodes[usize::from(at)].resting.take().is_some() {

@@ -5,9 +5,10 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 use super::lend::Paid;
 use super::node::{ROOT, Supply};
 use super::replace::Change;
-use super::{Tell, TellKey, Tree};
+use super::{Tell, Tree};
 use crate::choice::{Band, Choice};
-use crate::policy::Policy;
+use crate::node::NodeId;
+use crate::policy::{Attributes, Policy};
 use crate::server::Server;
 
 impl<P: Policy> Tree<P> {
@@ -23,15 +24,17 @@ impl<P: Policy> Tree<P> {
                 }
                 (Some(since), Supply::Server(server)) => {
                     server.idle(since);
+                    // Nor has it had a timer since it fell.
+                    debug_assert_eq!(server.next(), None, "what sleeps waits for nothing");
                     node.awake = false;
                     node.fell = None;
+                    let budget = node.budget().unwrap_or_default();
+                    self.budget_fell(at, budget);
                 }
                 _ => {}
             }
-            node.is_fallen = false;
+            self.nodes[usize::from(at)].is_fallen = false;
             let _ = self.fallen.swap_remove(index);
-            self.budget_fell(at);
-            self.arm(at);
         }
     }
 
@@ -46,17 +49,18 @@ impl<P: Policy> Tree<P> {
         let mut beyond = Work::ZERO;
         // The levels whose servers have done more than become less.
         let mut moved = 0_u32;
+        let overruns = !self.overruns.is_empty();
         let mut on = at;
         self.nodes[usize::from(at)].book.executes(work);
         while on != ROOT {
             let entity = self.entity(on);
             let node = &mut self.nodes[usize::from(on)];
             node.book.pays(work);
-            if let Some(budget) = node.budget_until(now, work) {
+            if overruns && let Some(budget) = node.budget_until(now, work) {
                 beyond = beyond.max(work.saturating_sub(budget));
-                if node.pay(now, work) == Paid::More {
-                    moved |= 1 << node.depth;
-                }
+            }
+            if node.pay(now, work) == Paid::More {
+                moved |= 1 << node.depth;
             }
             on = node.parent;
             self.nodes[usize::from(on)].policy.charge(entity, work);
@@ -147,7 +151,7 @@ impl<P: Policy> Tree<P> {
             node.has_news = true;
             self.news.push(at);
         }
-        self.budget_fell(at);
+        self.budget_fell(at, budget);
         let node = &mut self.nodes[usize::from(at)];
         if deadline != node.deadline {
             node.deadline = deadline;
@@ -176,9 +180,9 @@ impl<P: Policy> Tree<P> {
     }
 
     /// A budget that has become less otherwise than by being used is to be reported.
-    fn budget_fell(&mut self, at: u16) {
+    #[inline]
+    fn budget_fell(&mut self, at: u16, budget: Work) {
         let node = &mut self.nodes[usize::from(at)];
-        let budget = node.budget().unwrap_or_default();
         if budget < node.reported {
             node.reported = budget;
             self.moves(at);
@@ -186,6 +190,7 @@ impl<P: Policy> Tree<P> {
     }
 
     /// The key or the budget of a node is to be reported.
+    #[inline]
     pub(super) fn moves(&mut self, at: u16) {
         let node = &mut self.nodes[usize::from(at)];
         if !node.has_moved {
@@ -200,8 +205,10 @@ impl<P: Policy> Tree<P> {
         !self.moved.is_empty()
     }
 
-    /// Reports by which keys nodes are queued, as far as that has changed, and their budgets.
-    pub fn report_keys(&mut self, tell: TellKey<'_>) {
+    /// Reports by which key a node is queued among its siblings (`None`: it is not), as far as that
+    /// has changed, and the budget that its server has left.
+    #[inline]
+    pub fn report_keys(&mut self, mut tell: impl FnMut(NodeId, Option<Attributes>, Option<Work>)) {
         for index in 0..self.moved.len() {
             let at = self.moved[index];
             let node = &mut self.nodes[usize::from(at)];
@@ -225,15 +232,19 @@ impl<P: Policy> Tree<P> {
     /// Sets the timer of a node to what it waits for next.
     pub(super) fn arm(&mut self, at: u16) {
         let node = &self.nodes[usize::from(at)];
-        let supply = match &node.supply {
+        let mut due = match &node.supply {
             // What fell idle waits for nothing, unless it is woken at this very instant.
             Supply::Server(server) if node.fell.is_none() => server.next(),
             _ => None,
         };
-        let rest = node.resting.filter(|until| *until != Instant::MAX);
-        let loan = (!node.borrowed.left.is_zero()).then_some(node.borrowed.until);
-        let own = Choice::earlier(rest, self.patience_ends(at));
-        match Choice::earlier(Choice::earlier(supply, own), loan) {
+        let patience = self.patience_ends(at);
+        if node.resting.is_some() || !node.borrowed.left.is_zero() || patience.is_some() {
+            let rest = node.resting.filter(|until| *until != Instant::MAX);
+            let loan = (!node.borrowed.left.is_zero()).then_some(node.borrowed.until);
+            let own = Choice::earlier(Choice::earlier(rest, patience), loan);
+            due = Choice::earlier(due, own);
+        }
+        match due {
             Some(due) => self.timers.set(u32::from(at), (due, u32::from(at))),
             None => self.timers.remove(u32::from(at)),
         }

@@ -134,6 +134,12 @@ impl WaitQueue {
         }
     }
 
+    /// Whether nobody is in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.get().is_null()
+    }
+
     /// Everybody in it, first come first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Light> {
         // SAFETY: those in a queue are waiting threads, whose records outlive the run (INV-L1).

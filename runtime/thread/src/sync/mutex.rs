@@ -144,6 +144,22 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn lock_by(&self, until: Option<Instant>) -> Result<Guard<'_, T>, WaitError> {
+        // Nobody waits for what nobody holds.
+        let taken = self.holder.brief_section(|hold, me, _| {
+            let is_free = hold.holder.is_none() && hold.ceiling.is_none();
+            is_free.then(|| hold.holder = Some(me))
+        });
+        if taken.is_none() {
+            self.lock_slowly(until)?;
+        }
+        Ok(Guard {
+            mutex: self,
+            here: PhantomData,
+        })
+    }
+
+    #[inline(never)]
+    fn lock_slowly(&self, until: Option<Instant>) -> Result<(), WaitError> {
         let visit = self
             .holder
             .critical_section(until, |hold, waiters| match hold.holder {
@@ -162,10 +178,7 @@ impl<T> Mutex<T> {
             SectionEnd::Done(result) => result?,
             SectionEnd::Answered(_) => self.arrive(),
         }
-        Ok(Guard {
-            mutex: self,
-            here: PhantomData,
-        })
+        Ok(())
     }
 
     /// An answer came with the lock; the rest of taking it is up to the one that has it.
@@ -179,6 +192,17 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn unlock(&self) {
+        let freed = self.holder.brief_section(|hold, _, nobody_waits| {
+            let is_plain = nobody_waits && hold.ceiling.is_none();
+            is_plain.then(|| hold.holder = None)
+        });
+        if freed.is_none() {
+            self.unlock_slowly();
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_slowly(&self) {
         // It can fail only when the run is over, and then nobody waits.
         let _ = self.holder.critical_section(None, |hold, waiters| {
             if hold.ceiling.is_some() {
