@@ -82,6 +82,7 @@ pub use run::program::{Program, ProgramError, start_program};
 pub use run::room::{MOST_STACK_BYTES, MOST_THREADS, check_room};
 pub use run::run;
 pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
+pub use run::tls_reset::libraries_with_locals;
 pub use run::watchdog::stand_aside;
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};

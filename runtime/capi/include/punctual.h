@@ -1176,6 +1176,11 @@ typedef struct punctual_options {
      * of each page below them takes a page fault.
      */
     uint32_t lock_stacks;
+    /**
+     * 1: no run begins where a library keeps `__thread` variables from being new in each thread.
+     * 0: the first such run says so on standard error, and begins.
+     */
+    uint32_t strict;
 } punctual_options;
 
 /**
@@ -2734,6 +2739,7 @@ static inline punctual_options punctual_defaults(void)
     options.policies = NULL;
     options.policy_count = 0;
     options.lock_stacks = 0;
+    options.strict = 0;
     return options;
 }
 

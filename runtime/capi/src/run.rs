@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
-use punctual_linux::{Panic, RunError, is_forked};
+use punctual_linux::{Panic, RunError, is_forked, libraries_with_locals};
 use punctual_model::Machine;
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
@@ -76,6 +76,9 @@ pub struct punctual_options {
     /// 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
     /// of each page below them takes a page fault.
     pub lock_stacks: u32,
+    /// 1: no run begins where a library keeps `__thread` variables from being new in each thread.
+    /// 0: the first such run says so on standard error, and begins.
+    pub strict: u32,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -131,9 +134,10 @@ pub unsafe extern "C" fn punctual_run(
         // SAFETY: neither null nor misaligned, and a description (the caller).
         let cpu = unsafe { cpu.read() };
         let mut runtime = Runtime::on(cpu.host, policy(cpu.policy, cpu.timeslice_ns)?);
+        let mut is_strict = false;
         if !options.is_null() {
             // SAFETY: as the caller vouches.
-            runtime = unsafe { with_options(runtime, options) }?;
+            (runtime, is_strict) = unsafe { with_options(runtime, options) }?;
         }
         let first = cpu.first.ok_or(Status::PUNCTUAL_INVALID)?;
         let argument = Carried(cpu.argument);
@@ -141,6 +145,7 @@ pub unsafe extern "C" fn punctual_run(
         let alone = Alone::begin()?;
         forget_why();
         forget_end();
+        with_new_locals(is_strict)?;
         // SAFETY: as the caller vouches.
         let finished = runtime.start(move || unsafe { first_work(first, argument) });
         drop(alone);
@@ -162,16 +167,47 @@ fn not_in_a_child() -> Result<(), Status> {
     Err(Status::PUNCTUAL_CANNOT_RUN)
 }
 
+/// Names the libraries that keep thread-locals from being new: as a refusal, or once on standard
+/// error.
+fn with_new_locals(is_strict: bool) -> Result<(), Status> {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let libraries = libraries_with_locals();
+    if libraries.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = libraries.iter().map(|name| format!("`{name}`")).collect();
+    let words = format!(
+        "`__thread` variables are not new in each thread, as {} has some, too: set them first, or \
+         do without it",
+        names.join(", ")
+    );
+    if is_strict {
+        keep_why(Why::Words(words));
+        return Err(Status::PUNCTUAL_CANNOT_RUN);
+    }
+    if !SAID.swap(true, Ordering::Relaxed) {
+        eprintln!("punctual: {words}");
+    }
+    Ok(())
+}
+
+/// The run, and whether it is strict.
+///
 /// # Safety
 /// As for [`punctual_run`].
 unsafe fn with_options(
     runtime: Runtime,
     options: *const punctual_options,
-) -> Result<Runtime, Status> {
+) -> Result<(Runtime, bool), Status> {
     // SAFETY: as the caller vouches.
     let options = unsafe { sized(options) }?;
-    let is_known =
-        options.best_effort <= 1 && options.without_terms <= 1 && options.lock_stacks <= 1;
+    let choices = [
+        options.best_effort,
+        options.without_terms,
+        options.lock_stacks,
+        options.strict,
+    ];
+    let is_known = choices.iter().all(|choice| *choice <= 1);
     if !is_known || (options.beside.is_null() && options.beside_count > 0) {
         return Err(Status::PUNCTUAL_INVALID);
     }
@@ -219,7 +255,7 @@ unsafe fn with_options(
             },
         );
     }
-    Ok(runtime)
+    Ok((runtime, options.strict == 1))
 }
 
 fn not_started(error: &StartError) -> Status {

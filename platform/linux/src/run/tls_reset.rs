@@ -110,6 +110,14 @@ pub(crate) fn resets() -> bool {
     TEMPLATE.get().is_some_and(Result::is_ok)
 }
 
+/// The libraries whose thread-locals keep those of the program from being new in each thread that
+/// is created during a run; none: they are new. Before a run; starts a thread for a moment, once.
+pub fn libraries_with_locals() -> Vec<String> {
+    find();
+    let found = TEMPLATE.get().and_then(|found| found.as_ref().err());
+    found.cloned().unwrap_or_default()
+}
+
 /// The price of libraries that have thread-locals of their own, where threads of a pool follow one
 /// another.
 pub(crate) fn loss() -> Option<Loss> {

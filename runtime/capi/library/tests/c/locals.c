@@ -71,6 +71,7 @@ int main(void)
     options.threads = 1;
     options.best_effort = 1;
     options.without_terms = 1;
+    options.strict = 1;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     printf("new in each of %d threads\n", THREADS);
     return 0;

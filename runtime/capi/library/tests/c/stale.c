@@ -1,4 +1,4 @@
-/* A library has thread-locals of its own, so those of the program stay: the report names it. */
+/* A library has thread-locals of its own, so those of the program stay: start and report name it. */
 #include <string.h>
 
 #include "is.h"
@@ -35,6 +35,12 @@ int main(void)
     options.threads = 1;
     options.best_effort = 1;
     options.without_terms = 1;
+    options.strict = 1;
+    IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_CANNOT_RUN);
+    IS(punctual_why(PUNCTUAL_TEXT, report, sizeof report, NULL), PUNCTUAL_OK);
+    if (!strstr(report, "`libwith_locals.so` has some, too"))
+        exit(4);
+    options.strict = 0;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     IS(punctual_report(PUNCTUAL_TEXT, report, sizeof report, NULL), PUNCTUAL_OK);
     char *line = strstr(report, "new thread-locals");
