@@ -56,7 +56,7 @@ pub(crate) fn terms(
     if system.groups.is_empty() {
         return Ok(None);
     }
-    let of = |verdict: &Verdict| verdict.plan.as_ref().map(of_answer);
+    let of = |verdict: &Verdict| verdict.plan.as_ref().map(group_terms);
     match verdict {
         Some(verdict) => Ok(of(verdict)),
         None => Ok(of(&admit(system)?)),
@@ -92,7 +92,9 @@ pub(crate) fn check_count(system: &System, duration: Span<Ns>) -> Result<(), Err
     Ok(())
 }
 
-fn of_answer(answer: &PlanVerdict) -> GroupTerms {
+/// The answer of the analysis about groups, as virtual time takes it ([`Groups::of_system`]).
+/// O(segments).
+pub fn group_terms(answer: &PlanVerdict) -> GroupTerms {
     let lengths = answer.lengths.iter();
     let lengths = lengths.map(|group| {
         let both = group.iter().map(|length| [length.home, length.away]);

@@ -55,6 +55,7 @@ mod what_if;
 pub use changes::{admit_changes, at_start};
 pub use children::ChildPolicies;
 pub use error::Error;
+pub use groups::group_terms;
 pub use judge::{judge, judge_while};
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force, terms_on};
 pub use program::Program;

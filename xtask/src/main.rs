@@ -65,6 +65,7 @@ enum Chore {
     #[command(after_help = "Examples:\n  cargo xtask soundness --systems 100000\n  \
         cargo xtask soundness --systems 10000 --seed 7 --mutants\n  \
         cargo xtask soundness --graphs 100000\n  \
+        cargo xtask soundness --groups 10000 --mutants\n  \
         cargo xtask soundness --only 4711        that system, with its verdict")]
     Soundness(soundness::SoundnessOptions),
     /// Fly random systems live under chaos: nothing lost, nothing twice, every rule kept?

@@ -16,6 +16,8 @@ const SYSTEMS_OF_A_PUSH: u64 = 10_000;
 const GRAPHS_OF_A_PUSH: u64 = 3_000;
 /// Gangs that every push judges.
 const GANGS_OF_A_PUSH: u64 = 300;
+/// Systems with planned groups that every push judges.
+const GROUPS_OF_A_PUSH: u64 = 3_000;
 
 #[derive(Args)]
 pub(crate) struct SoundnessOptions {
@@ -37,6 +39,9 @@ pub(crate) struct SoundnessOptions {
     /// Judge so many gangs instead of systems of tasks
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only", "graphs"])]
     gangs: Option<u64>,
+    /// Judge so many systems with planned groups instead of systems of tasks
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only", "graphs", "gangs"])]
+    groups: Option<u64>,
     /// Only this system, with its verdict
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
@@ -45,11 +50,18 @@ pub(crate) struct SoundnessOptions {
 /// Runs with the terminal as its own; whether nothing was violated.
 pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
     let mut command = command(workspace);
-    match (options.graphs, options.gangs) {
-        (Some(graphs), _) => command.args(["--graphs", &graphs.to_string()]),
-        (None, Some(gangs)) => command.args(["--gangs", &gangs.to_string()]),
-        (None, None) => command.args(["--systems", &options.systems.to_string()]),
-    };
+    let kinds = [
+        ("--graphs", options.graphs),
+        ("--gangs", options.gangs),
+        ("--groups", options.groups),
+        ("--systems", Some(options.systems)),
+    ];
+    if let Some((kind, count)) = kinds
+        .iter()
+        .find_map(|(kind, count)| Some((kind, (*count)?)))
+    {
+        command.args([kind, &*count.to_string()]);
+    }
     command.args(["--seed", &options.seed.to_string()]);
     command.args(options.mutants.then_some("--mutants"));
     if let Some(features) = &options.features {
@@ -69,6 +81,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
         ("soundness", "systems", SYSTEMS_OF_A_PUSH),
         ("soundness-graphs", "graphs", GRAPHS_OF_A_PUSH),
         ("soundness-gangs", "gangs", GANGS_OF_A_PUSH),
+        ("soundness-groups", "groups", GROUPS_OF_A_PUSH),
     ];
     for (name, kind, count) in kinds {
         let title = format!("soundness: {count} random {kind}, wrong analyses");

@@ -24,7 +24,7 @@ use punctual_kern::{AgendaStep, AgendaView, PlannedSegment};
 use punctual_model::{Instant, Work};
 use punctual_tables::CpuTables;
 
-use crate::requests::{GroupOutcome, Groups};
+use crate::requests::{GroupOutcome, Groups, Misplanning};
 use asking::Waiting;
 use punctual_planner::{Book, GroupKey, Kills};
 
@@ -94,6 +94,19 @@ impl<'g> Planner<'g> {
 pub(crate) struct Order {
     pub(crate) step: AgendaStep,
     pub(crate) executes: Work,
+    /// It comes from a planner that is wrong on purpose.
+    pub(crate) misplanned: Option<Misplanning>,
+}
+
+impl Order {
+    /// One without work behind it.
+    fn of(step: AgendaStep) -> Order {
+        Order {
+            step,
+            executes: Work::ZERO,
+            misplanned: None,
+        }
+    }
 }
 
 impl Planning {
@@ -281,8 +294,16 @@ impl Planning {
     ) {
         for (cpu, steps) in steps.iter().enumerate() {
             for &step in steps.iter().filter(|step| which(step)) {
-                let executes = self.work(cpu, &step);
-                orders[cpu].push_back(Order { step, executes });
+                let misplanned = self.groups.misplanning;
+                let needs = matches!(step, AgendaStep::Need { .. });
+                if needs && misplanned == Some(Misplanning::Hastens) {
+                    continue;
+                }
+                orders[cpu].push_back(Order {
+                    step,
+                    executes: self.work(cpu, &step),
+                    misplanned,
+                });
             }
         }
     }
@@ -307,7 +328,6 @@ fn identity(tag: u64) -> Identity {
 
 fn tell_all(orders: &mut [VecDeque<Order>], step: AgendaStep) {
     for orders in orders {
-        let executes = Work::ZERO;
-        orders.push_back(Order { step, executes });
+        orders.push_back(Order::of(step));
     }
 }

@@ -104,6 +104,7 @@ impl Groups {
             kinds,
             plan: OffLine::default(),
             requests: parts.requests(duration, seed),
+            misplanning: None,
         };
         if let Some(placed) = &terms.plan {
             groups.plan = parts.plan(&groups, placed);

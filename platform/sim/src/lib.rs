@@ -38,7 +38,7 @@ pub use grouped::{GroupTerms, Placed};
 pub use punctual_planner::{Refusal, Why};
 pub use recorded::{Gap, RecordedThread, Recording};
 pub use requests::{
-    Execution, GroupKind, GroupOutcome, Groups, OffLine, PlannedFamily, SegmentKind,
+    Execution, GroupKind, GroupOutcome, Groups, Misplanning, OffLine, PlannedFamily, SegmentKind,
 };
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome,

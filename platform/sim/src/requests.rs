@@ -24,6 +24,19 @@ pub struct Groups {
     pub plan: OffLine,
     /// Requests: when, and for which kind.
     pub requests: Vec<(Instant, usize)>,
+    /// A mistake that the planner makes on purpose.
+    pub misplanning: Option<Misplanning>,
+}
+
+/// A mistake of a planner, planted to see that a judge finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misplanning {
+    /// It plans from the request on, and so moves segments that start before the cutoff.
+    Moves,
+    /// It tells no CPU what a segment needs of the others before it starts.
+    Hastens,
+    /// A kill ends the segment that executes, wherever that is.
+    Cuts,
 }
 
 /// A plan that was made before the run: a part that is executed once, and one that repeats.

@@ -213,7 +213,11 @@ impl Supply {
                 risen * u128::from(self.terms.period.ticks().max(1))
                     <= u128::from(moved) * u128::from(self.full())
             }
-            _ => Some(deadline) == self.next(now, true),
+            // At the end of a period the next one begins by an entry of its own in that instant.
+            _ => {
+                let ends = deadline == now && self.period_of(now) == now;
+                ends || Some(deadline) == self.next(now, true)
+            }
         };
         let deadline = deadline.ticks();
         (!right).then(|| format!("has deadline {deadline}, which its budget is not for"))

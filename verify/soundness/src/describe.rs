@@ -41,6 +41,12 @@ pub fn describe(system: &System) -> String {
         let words = words(task);
         line(&mut text, format_args!("task {}:{words}", task.name));
     }
+    for group in &system.groups {
+        line(&mut text, format_args!("{group:?}"));
+    }
+    if !system.groups.is_empty() {
+        line(&mut text, format_args!("{:?}", system.planning));
+    }
     if system.machine != punctual_model::Machine::default() {
         line(&mut text, format_args!("{:?}", system.machine));
     }

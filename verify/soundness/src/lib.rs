@@ -19,6 +19,9 @@
 //! So are gangs ([`judge_gangs`]): with clocks that differ, does any member start outside of the
 //! skew of its verdict, or a superstep before one that should be over?
 //!
+//! And planned groups ([`judge_groups`]): does a group that is granted miss, does anything start
+//! later than planned or beside what it excludes, and does a refusal change anything?
+//!
 //! Some systems change while they run ([`History`]): there it is the judgement of each transition
 //! that runs may contradict.
 //!
@@ -36,6 +39,8 @@ mod gang_report;
 mod gangs;
 mod graph_report;
 mod graphs;
+mod group_report;
+mod groups;
 mod history;
 mod judge;
 pub mod mutants;
@@ -49,6 +54,7 @@ mod witness;
 pub mod wrong_changes;
 pub mod wrong_gangs;
 pub mod wrong_graphs;
+pub mod wrong_groups;
 
 pub use claim::{Analysis, Claim, Fund, analysis};
 pub use coverage::{COMPLETE_FROM, missing};
@@ -57,6 +63,8 @@ pub use gang_report::judge_gangs;
 pub use gangs::{GangAnalysis, GangJudge, gang_analysis};
 pub use graph_report::judge_graphs;
 pub use graphs::{GraphAnalysis, GraphJudge, graph_analysis};
+pub use group_report::judge_groups;
+pub use groups::{Disturbed, GroupJudge, GroupRun, Misplan, Played, Promise, rightly};
 pub use history::{History, Transitions, transitions};
 pub use judge::Judge;
 pub use parallel::over_all_cores;

@@ -8,8 +8,8 @@ use clap::Parser;
 use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_soundness::{
-    COMPLETE_FROM, History, Judge, Tally, analysis, describe, judge_gangs, judge_graphs, missing,
-    mutants, over_all_cores, report, transitions, wrong_changes,
+    COMPLETE_FROM, History, Judge, Tally, analysis, describe, judge_gangs, judge_graphs,
+    judge_groups, missing, mutants, over_all_cores, report, transitions, wrong_changes,
 };
 
 /// Systems that a mutant may take to be found.
@@ -37,6 +37,9 @@ struct Cli {
     /// Judge so many gangs instead of systems of tasks
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only", "graphs"])]
     gangs: Option<u64>,
+    /// Judge so many systems with planned groups instead of systems of tasks
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["systems", "features", "only", "graphs", "gangs"])]
+    groups: Option<u64>,
     /// Only this system, with its verdict
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
@@ -47,7 +50,8 @@ fn main() -> ExitCode {
     let (seed, mutants) = (cli.seed, cli.mutants);
     let graphs = cli.graphs.map(|count| judge_graphs(count, seed, mutants));
     let gangs = || cli.gangs.map(|count| judge_gangs(count, seed, mutants));
-    if let Some((text, sound)) = graphs.or_else(gangs) {
+    let groups = || cli.groups.map(|count| judge_groups(count, seed, mutants));
+    if let Some((text, sound)) = graphs.or_else(gangs).or_else(groups) {
         let printed = writeln!(std::io::stdout(), "{text}").is_ok();
         return ExitCode::from(if !sound { 1 } else { u8::from(!printed) * 3 });
     }

@@ -445,8 +445,11 @@ fn check_children(system: &System, errors: &mut Errors) {
         let root = root.last().and_then(|root| system.groups.get(root.index()));
         match root {
             Some(root) if root.request != Request::Spawned => {
-                if dependent.contains(&id) {
-                    check_repeats(system, id, root, errors);
+                // The one that it is planned with: one that is asked for is planned anew.
+                let with = |at: &GroupId| up(at).filter(|_| dependent.contains(at));
+                let with = core::iter::successors(Some(id), with).take(count + 1);
+                if let Some(with) = with.last().filter(|with| *with != id) {
+                    check_repeats(system, id, &system.groups[with.index()], errors);
                 }
             }
             _ => errors.add(

@@ -7,7 +7,7 @@ use punctual_model::{Instant, Span};
 use punctual_planner::{Ask, GroupKey, Mistake, Placement, Refusal, Segment, Segments, Why};
 
 use super::{Order, Pending, Planning, tell_all};
-use crate::requests::{GroupOutcome, PlannedFamily};
+use crate::requests::{GroupOutcome, Misplanning, PlannedFamily};
 
 /// A request that waits: earliest first, then in the order of asking.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -157,10 +157,17 @@ impl Planning {
             true => Span::ZERO,
             false => self.groups.bound,
         };
-        self.reach(now, (kind, arrival, bound), orders);
+        if self.reach(now, (kind, arrival, bound), orders) {
+            // A CPU that was away may begin with a part of it at once.
+            return self.waiting.push(waiting);
+        }
         let family = self.enter(kind, arrival, waiting.origin);
         let set = family.as_ref().and_then(|family| self.segments(family));
         let terms = &self.groups.kinds[kind];
+        let frozen = match self.groups.misplanning {
+            Some(Misplanning::Moves) => Span::ZERO,
+            _ => bound,
+        };
         let ask = Ask {
             pace: self.groups.pace.filter(|_| !off_line),
             // It has waited for those before it.
@@ -168,7 +175,7 @@ impl Planning {
                 .max_wait
                 .map(|most| most.saturating_sub(now.since(asked))),
             overload: self.groups.overload,
-            ..Ask::new(now, bound, self.groups.search)
+            ..Ask::new(now, frozen, self.groups.search)
         };
         let kills = &self.kills;
         let refused = match &set {
@@ -180,6 +187,7 @@ impl Planning {
         };
         // A request that was out of time at once has no cutoff.
         let cutoff = self.book.cutoff().max(now);
+        let cutoff = cutoff.saturating_add(bound.saturating_sub(frozen));
         match family {
             Some(family) => self.record(&family, asked, cutoff, refused),
             None => self.outcomes.extend(self.unplanned(&waiting, cutoff)),
@@ -197,22 +205,25 @@ impl Planning {
         });
     }
 
-    /// Everything that repeats is planned as far as this request reaches, and as planning it does.
+    /// Everything that repeats is planned as far as this request reaches, and as planning it does;
+    /// whether there was anything left.
     fn reach(
         &mut self,
         now: Instant,
         (kind, arrival, bound): (usize, Instant, Span),
         orders: &mut [VecDeque<Order>],
-    ) {
+    ) -> bool {
         let members = self.groups.family(kind);
         let kinds = members.iter().map(|(kind, _)| &self.groups.kinds[*kind]);
         let deadlines = kinds.flat_map(|kind| kind.segments.iter().map(|one| one.deadline));
         let latest = arrival.saturating_add(deadlines.max().unwrap_or(Span::ZERO));
         let answered = now.max(self.book.cutoff()).saturating_add(bound);
         let until = latest.max(answered.saturating_add(Span::from_ticks(1)));
+        let before = self.planned_until;
         while !self.is_full && self.next_part().is_some_and(|part| part < until) {
             self.go_on(now, orders);
         }
+        before != self.planned_until
     }
 
     /// Keys for a family whose outcomes come next.

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use punctual_kern::{AgendaStep, AgendaView};
-use punctual_model::{Instant, Work};
+use punctual_model::Instant;
 
 use super::asking::Waiting;
 use super::{Identity, Order, Planning, tell_all};
-use crate::requests::Execution;
+use crate::requests::{Execution, Misplanning};
 
 impl Planning {
     /// A CPU has gone on. The orders that follow for each CPU of the planner, if any do.
@@ -127,8 +127,23 @@ impl Planning {
         let running = |cpu: usize, own: u64| {
             self.seen[cpu].frontier == own && self.seen[cpu].started.is_some()
         };
+        let cuts = self
+            .groups
+            .misplanning
+            .filter(|of| *of == Misplanning::Cuts);
         for (&(cpu, own), &((of, which), _)) in &self.identities {
-            if of != number || running(cpu, own) {
+            if of != number {
+                continue;
+            }
+            if running(cpu, own) {
+                let again = Order::of(AgendaStep::Kill {
+                    group,
+                    cleans: None,
+                });
+                orders[cpu].extend(cuts.map(|_| Order {
+                    misplanned: cuts,
+                    ..again
+                }));
                 continue;
             }
             let flow = segments[which].flow;
@@ -142,8 +157,7 @@ impl Planning {
             if outcome.executions[before].is_some() || runs {
                 let cleans = Some(own);
                 let step = AgendaStep::Kill { group, cleans };
-                let executes = Work::ZERO;
-                orders[cpu].push_back(Order { step, executes });
+                orders[cpu].push_back(Order::of(step));
             }
         }
     }

@@ -5,6 +5,8 @@ use punctual_model::{Instant, ThreadId, Work};
 
 use super::Cpu;
 use crate::agendas::Order;
+use crate::body::{Act, Step};
+use crate::requests::Misplanning;
 
 impl<P: Policy, S: Sink> Cpu<'_, P, S> {
     /// A change of the plan of this CPU.
@@ -12,8 +14,23 @@ impl<P: Policy, S: Sink> Cpu<'_, P, S> {
         if let AgendaStep::Stage(segment) = order.step {
             self.segments.insert(segment.number, order.executes);
         }
+        let kills = matches!(order.step, AgendaStep::Kill { .. });
+        if kills && order.misplanned == Some(Misplanning::Cuts) {
+            self.cut(now);
+        }
         let decision = self.enter_once(now, Event::Agenda(order.step));
-        debug_assert_eq!(decision.refused, None, "{order:?} does not follow");
+        let follows = decision.refused.is_none() || order.misplanned.is_some();
+        debug_assert!(follows, "{order:?} does not follow");
+    }
+
+    /// The segment that executes ends where it is.
+    fn cut(&mut self, now: Instant) {
+        let planned = self.shard.agenda().thread;
+        if let Some(id) = self.running.filter(|id| planned == Some(*id)) {
+            let (work, act) = (Some(Work::ZERO), Act::Complete);
+            self.doing[id.index()].step = Some(Step { work, act });
+            self.section_end = Some(now);
+        }
     }
 
     /// An order of the planner, obeyed when this processor sees anything again.

@@ -4,7 +4,6 @@
 mod common;
 mod random;
 
-mod agenda;
 mod check;
 mod firing;
 mod gang;

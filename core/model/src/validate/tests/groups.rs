@@ -212,6 +212,27 @@ fn a_spawned_group_has_one_parent_and_a_way_up_to_one_that_arrives() {
 }
 
 #[test]
+fn a_child_is_held_against_the_period_of_the_group_that_it_is_planned_with() {
+    let mut first = group("first");
+    first.request = Request::Periodic { period: ms(100) };
+    let groups = vec![GroupId(1)];
+    first.segments[0].spawn = Some(Spawn::Independent {
+        groups,
+        max_wait: ms(1),
+    });
+    let (mut second, mut third) = (group("second"), group("third"));
+    second.request = Request::Spawned;
+    second.segments[0].spawn = Some(Spawn::Dependent { group: GroupId(2) });
+    third.request = Request::Spawned;
+    third.relative_deadline = ms(150);
+    let mut system = planned([first, second, third]);
+    assert_eq!(system.validate(), Ok(()));
+    // Planned with it from top to bottom, it ends within the period.
+    system.groups[0].segments[0].spawn = Some(Spawn::Dependent { group: GroupId(1) });
+    assert!(system.validate().is_err());
+}
+
+#[test]
 fn planning_has_a_window_a_margin_below_its_time_and_somebody_to_shed() {
     let fault = |change: &dyn Fn(&mut System)| {
         let mut system = planned([group("g"), group("h")]);

@@ -1,0 +1,309 @@
+//! Groups: does the plan that is accepted come true, and does a refusal change nothing?
+//!
+//! Drawn groups of segments, off line, periodic, asked for and spawned, stand on one to three CPUs,
+//! on the whole of one, in slots or behind a server. The analysis plans them, and virtual time
+//! executes the plan and answers requests: with the worst case, with early ends, with overruns and
+//! with time that nobody has declared. The words of the model judge the segments of a run.
+
+mod draw;
+mod look;
+mod play;
+
+use punctual::{Faults, MissingTime, RunReport};
+use punctual_analysis::{PlanVerdict, Verdict, admit};
+use punctual_generate::Random;
+use punctual_model::{OnOverrun, Request, Span, System};
+use punctual_trace::Record;
+
+use crate::describe::describe;
+use crate::tally::{Tally, Violation};
+pub use look::Promise;
+use look::{Look, burn, starts};
+pub use play::{Misplan, Played};
+
+/// The disturbance of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disturbed {
+    /// All segments take their worst case.
+    Nothing,
+    /// Segments end early, and the time that the file declares is missing.
+    EarlyEnds,
+    /// Some segments would take longer than their worst case.
+    Overruns,
+    /// Time is missing that nobody has declared.
+    MissingTime,
+}
+
+impl Disturbed {
+    /// All of them.
+    pub const ALL: [Disturbed; 4] = [
+        Disturbed::Nothing,
+        Disturbed::EarlyEnds,
+        Disturbed::Overruns,
+        Disturbed::MissingTime,
+    ];
+}
+
+/// Draws groups, and tries to prove their planner and their dispatchers wrong.
+#[derive(Clone, Debug)]
+pub struct GroupJudge {
+    /// A seed and an index give a system.
+    pub seed: u64,
+    /// The mistake of the planner of the simulation; [`rightly`]: none.
+    pub misplan: Misplan,
+}
+
+/// The planner as it is.
+pub fn rightly(_: &mut punctual_sim::Groups) {}
+
+/// One system, disturbed and executed.
+#[derive(Clone, Debug)]
+pub struct GroupRun {
+    /// The system as it was executed.
+    pub system: System,
+    /// Its run.
+    pub played: Played,
+    /// Its promise.
+    pub promise: Promise,
+}
+
+impl GroupJudge {
+    /// The system with this number.
+    pub fn draw(&self, index: u64) -> System {
+        draw::draw(&mut Random::at(self.seed, &[index, 40]))
+    }
+
+    /// Executes this system, drawn before and answered so.
+    ///
+    /// # Errors
+    /// Why the run does not begin, or is not complete.
+    pub fn play(
+        &self,
+        (index, system): (u64, &System),
+        verdict: &Verdict,
+        answer: &PlanVerdict,
+        disturbed: Disturbed,
+    ) -> Result<GroupRun, String> {
+        let random = &mut Random::at(self.seed, &[index, 41, disturbed as u64]);
+        let (system, throttled) = worked(random, system, disturbed);
+        let faults = faults(random, &system, disturbed);
+        let played = play::play(&system, answer, (&faults, index), self.misplan)?;
+        let whole = system.schedulers.is_empty() && system.machine.missing_time.is_none();
+        let sound = verdict.admitted || whole;
+        // A job that is stopped at the end of a slot or a budget needs the processor once more.
+        let stops = whole || disturbed != Disturbed::Overruns;
+        let in_time = sound && stops && !throttled && disturbed != Disturbed::MissingTime;
+        let on_plan = in_time && faults.missing.is_empty();
+        Ok(GroupRun {
+            system,
+            played,
+            promise: Promise { in_time, on_plan },
+        })
+    }
+
+    /// Judges the groups of this system.
+    pub fn judge(&self, index: u64, tally: &mut Tally) {
+        let system = self.draw(index);
+        tally.systems += 1;
+        let broken = |situation: &str, what: String, system: &System| Violation {
+            index,
+            situation: situation.into(),
+            what,
+            system: describe(system),
+        };
+        if let Err(errors) = system.validate() {
+            let violation = broken("drawing", format!("{errors:?}"), &system);
+            return tally.violations.push(violation);
+        }
+        let verdict = admit(&system);
+        let verdict = match &verdict {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                *tally.unanswered.entry(error.to_string()).or_default() += 1;
+                return;
+            }
+        };
+        let Some(answer) = &verdict.plan else { return };
+        match verdict.admitted {
+            true => tally.admitted += 1,
+            false => tally.refused += 1,
+        }
+        let other = usize::try_from(index % 3).unwrap_or(0) + 1;
+        for disturbed in [Disturbed::Nothing, Disturbed::ALL[other]] {
+            let name = format!("{disturbed:?}");
+            tally.situations += 1;
+            let run = self.play((index, &system), verdict, answer, disturbed);
+            let run = run.and_then(|run| {
+                self.contradiction(&run, verdict)?;
+                if disturbed == Disturbed::Nothing {
+                    let tried = self.without_the_refused(&run, (index, answer))?;
+                    tally.branch(GROUP_BRANCHES[10 + usize::from(!tried)].to_owned());
+                }
+                Ok(run)
+            });
+            match run {
+                Ok(run) => count(&run, tally),
+                Err(what) => return tally.violations.push(broken(&name, what, &system)),
+            }
+        }
+    }
+
+    /// Holds a run against its promise, and against the words of the model.
+    ///
+    /// # Errors
+    /// The first contradiction, in words.
+    pub fn contradiction(&self, run: &GroupRun, verdict: &Verdict) -> Result<(), String> {
+        Look::new(&run.system, &run.played, run.promise).judge()?;
+        if let Some(step) = refused_step(&run.played) {
+            return Err(format!("a CPU refuses a step of its plan: {step}"));
+        }
+        if verdict.admitted && run.promise.in_time {
+            let report = RunReport::new(&run.played.log);
+            let own = report.tasks.iter().take(run.system.tasks.len());
+            if let Some(late) = own.into_iter().find(|task| task.misses > 0) {
+                return Err(format!("{} is late {} times", late.name, late.misses));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last request was refused: without it all others are planned at the same instants.
+    /// `false`: there was no such request.
+    fn without_the_refused(
+        &self,
+        run: &GroupRun,
+        (index, answer): (u64, &PlanVerdict),
+    ) -> Result<bool, String> {
+        let asked = run.played.outcomes.iter().filter(|outcome| {
+            let request = &run.system.groups[outcome.kind].request;
+            matches!(request, Request::OnLine { .. })
+        });
+        let Some(last) = asked.max_by_key(|outcome| outcome.requested) else {
+            return Ok(false);
+        };
+        let others = run.played.outcomes.iter();
+        let others = others.filter(|other| other.requested >= last.requested && *other != last);
+        if last.refused.is_none() || others.count() > 0 {
+            return Ok(false);
+        }
+        let kind = last.kind;
+        let unasked = |groups: &mut punctual_sim::Groups| {
+            (self.misplan)(groups);
+            let last = groups.requests.iter().rposition(|one| one.1 == kind);
+            let _ = last.map(|last| groups.requests.remove(last));
+        };
+        let again = play::play(&run.system, answer, (&Faults::default(), index), unasked)?;
+        let all = starts(&again, kind);
+        let changed = starts(&run.played, kind)
+            .into_iter()
+            .find(|(one, start)| all.get(one).is_some_and(|other| other != start));
+        match changed {
+            Some(one) => Err(format!(
+                "a request that is refused moves a segment: {one:?}"
+            )),
+            None => Ok(true),
+        }
+    }
+}
+
+/// The first step of a plan that a shard has refused.
+fn refused_step(played: &Played) -> Option<String> {
+    for cpu in &played.log.cpus {
+        let mut last = None;
+        for (_, record) in &cpu.records {
+            match record {
+                Record::Entry(entry) => last = Some(entry.event),
+                Record::Decision(decision) => {
+                    let refused = decision
+                        .refused
+                        .filter(|_| matches!(last, Some(punctual::kern::Event::Agenda(_))));
+                    if let Some(refused) = refused {
+                        return Some(format!("{refused:?} of {last:?}"));
+                    }
+                }
+                Record::Trace(_) => {}
+            }
+        }
+    }
+    None
+}
+
+/// The work of segments in this situation, and whether one may take time that it has not.
+fn worked(random: &mut Random, system: &System, disturbed: Disturbed) -> (System, bool) {
+    let mut system = system.clone();
+    let mut throttled = false;
+    for group in &mut system.groups {
+        for segment in &mut group.segments {
+            let wcet = segment.wcet.as_ns();
+            let away = segment.wcet_away.map_or(wcet, |away| away.as_ns());
+            segment.work = match disturbed {
+                Disturbed::EarlyEnds if random.happens(600) => burn(random.within(1, wcet)),
+                Disturbed::Overruns if random.happens(200) => {
+                    throttled |= group.on_overrun != OnOverrun::Stop;
+                    burn(away + random.within(1, 100))
+                }
+                Disturbed::Overruns if random.happens(300) => burn(random.within(1, wcet)),
+                _ => None,
+            };
+        }
+    }
+    (system, throttled)
+}
+
+fn faults(random: &mut Random, system: &System, disturbed: Disturbed) -> Faults {
+    let mut faults = Faults::default();
+    let declared = system.machine.missing_time.as_ref();
+    match (disturbed, declared) {
+        (Disturbed::EarlyEnds, Some(missing)) => faults.missing.push(MissingTime {
+            cpu: None,
+            length: missing.budget.as_span(),
+            every: missing.period,
+        }),
+        (Disturbed::MissingTime, _) => faults.missing.push(MissingTime {
+            cpu: None,
+            length: Span::from_ns(random.within(1, 90)),
+            every: Span::from_ns(random.within(200, 900)),
+        }),
+        _ => {}
+    }
+    faults
+}
+
+/// Counts what a long run must have seen.
+pub(crate) const GROUP_BRANCHES: [&str; 12] = [
+    "group: done",
+    "group: refused",
+    "group: out of time",
+    "group: removed for another",
+    "group: killed",
+    "group: cleaned up",
+    "group: child planned with its parent",
+    "group: child asked for",
+    "segment: started early",
+    "segment: started late",
+    "run again without the request that was refused",
+    "run once",
+];
+
+fn count(run: &GroupRun, tally: &mut Tally) {
+    let mut seen = [false; GROUP_BRANCHES.len()];
+    for (place, outcome) in run.played.outcomes.iter().enumerate() {
+        let out_of_time =
+            |refusal: &punctual_sim::Refusal| refusal.why == punctual_sim::Why::OutOfTime;
+        seen[0] |= outcome.done.is_some();
+        seen[1] |= outcome.refused.is_some();
+        seen[2] |= outcome.refused.as_ref().is_some_and(out_of_time);
+        seen[3] |= outcome.removed.is_some();
+        seen[4] |= outcome.killed.is_some();
+        seen[5] |= !outcome.cleaned.is_empty();
+        seen[6] |= outcome.family != place;
+        seen[7] |= outcome.origin != outcome.family;
+        for one in outcome.executions.iter().flatten() {
+            seen[8] |= one.start < one.planned;
+            seen[9] |= one.start > one.planned;
+        }
+    }
+    for (branch, _) in GROUP_BRANCHES.iter().zip(seen).filter(|(_, seen)| *seen) {
+        tally.branch((*branch).to_owned());
+    }
+}

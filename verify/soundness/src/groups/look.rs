@@ -1,0 +1,267 @@
+//! A run of groups, held against the words of the model
+
+use punctual_model::{Group, GroupId, Instant, Mode, Ns, Span, Spawn, System, Work, WorkSource};
+use punctual_sim::{Execution, GroupOutcome};
+
+use super::play::Played;
+
+/// The promise of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// Nobody who is granted is late.
+    pub in_time: bool,
+    /// No segment starts later than planned, or after its group was killed.
+    pub on_plan: bool,
+}
+
+/// One segment that was executed.
+#[derive(Clone, Copy, Debug)]
+struct One {
+    /// Its outcome, and its place in its group.
+    outcome: usize,
+    place: usize,
+    cleans: bool,
+    at: Execution,
+}
+
+/// A run, and the system that it is a run of.
+pub(super) struct Look<'a> {
+    system: &'a System,
+    played: &'a Played,
+    promise: Promise,
+    end: Instant,
+    all: Vec<One>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(system: &'a System, played: &'a Played, promise: Promise) -> Look<'a> {
+        let orders: Vec<Vec<usize>> = system.groups.iter().map(Group::in_order).collect();
+        let mut all = Vec::new();
+        for (outcome, of) in played.outcomes.iter().enumerate() {
+            let order = &orders[of.kind];
+            for (&place, at) in order.iter().zip(&of.executions) {
+                let cleans = false;
+                all.extend(at.map(|at| One {
+                    outcome,
+                    place,
+                    cleans,
+                    at,
+                }));
+            }
+            all.extend(of.cleaned.iter().map(|&at| One {
+                outcome,
+                place: usize::MAX,
+                cleans: true,
+                at,
+            }));
+        }
+        Look {
+            system,
+            played,
+            promise,
+            end: played.log.header.end,
+            all,
+        }
+    }
+
+    /// # Errors
+    /// The first contradiction, in words.
+    pub(super) fn judge(&self) -> Result<(), String> {
+        if let Some(rule) = punctual_rules::check(&self.played.log).first() {
+            return Err(format!("a rule is broken: {rule}"));
+        }
+        for (number, one) in self.all.iter().enumerate() {
+            let others = &self.all[number + 1..];
+            if let Some(other) = others.iter().find(|other| self.collide(one, other)) {
+                return Err(format!("{} beside {}", self.name(one), self.name(other)));
+            }
+            if !one.cleans {
+                self.segment(one)?;
+            }
+        }
+        for outcome in &self.played.outcomes {
+            self.fate(outcome)?;
+        }
+        Ok(())
+    }
+
+    fn group(&self, outcome: usize) -> &'a Group {
+        &self.system.groups[self.played.outcomes[outcome].kind]
+    }
+
+    fn name(&self, one: &One) -> String {
+        let group = self.group(one.outcome);
+        let segment = group.segments.get(one.place);
+        let segment = segment.map_or("a handler", |segment| segment.name.as_str());
+        let (cpu, from, to) = (one.at.cpu, one.at.start.ticks(), one.at.end.ticks());
+        let arrival = self.played.outcomes[one.outcome].arrival.ticks();
+        format!(
+            "{segment} of {} from {arrival}, on {cpu} in [{from}, {to}], planned at {}",
+            group.name,
+            one.at.planned.ticks()
+        )
+    }
+
+    /// Whether two were executed together and may not be: on one CPU, by one thread, or with a
+    /// resource that one of them has alone.
+    fn collide(&self, one: &One, other: &One) -> bool {
+        if one.at.end <= other.at.start || other.at.end <= one.at.start {
+            return false;
+        }
+        if one.at.cpu == other.at.cpu {
+            return true;
+        }
+        if one.cleans || other.cleans {
+            return false;
+        }
+        let (a, b) = (self.group(one.outcome), self.group(other.outcome));
+        let (own, theirs) = (&a.segments[one.place], &b.segments[other.place]);
+        if a.name == b.name && own.thread == theirs.thread {
+            return true;
+        }
+        own.uses.iter().any(|a| {
+            let same = theirs.uses.iter().filter(|b| a.resource == b.resource);
+            let alone = |mode| mode == Mode::Exclusive;
+            same.into_iter().any(|b| alone(a.mode) || alone(b.mode))
+        })
+    }
+
+    /// A segment came when it might, after all that it comes after, and was executed whole.
+    fn segment(&self, one: &One) -> Result<(), String> {
+        let outcome = &self.played.outcomes[one.outcome];
+        let group = self.group(one.outcome);
+        let segment = &group.segments[one.place];
+        let must = |holds: bool, what: &str| match holds {
+            true => Ok(()),
+            false => Err(format!("{} {what}", self.name(one))),
+        };
+        let released = ticks_after(outcome.arrival, group.release);
+        must(one.at.start >= released, "starts before its release")?;
+        let answered = outcome.requested == outcome.arrival && group.is_off_line()
+            || one.at.start >= outcome.answered;
+        must(answered, "starts before its request is answered")?;
+        for before in group.predecessors(one.place) {
+            let done = self.ended_before(one.outcome, before, one.at.start);
+            must(done, "starts before what it comes after")?;
+        }
+        if let Some((parent, spawning)) = self.parent(one.outcome) {
+            // A parent that was killed has been passed over.
+            let killed = self.played.outcomes[parent].killed;
+            let killed = killed.is_some_and(|at| at <= one.at.start);
+            let done = killed || self.ended_before(parent, spawning, one.at.start);
+            must(done, "starts before what spawns it")?;
+        }
+        let away = group.threads[segment.thread].home;
+        let away = away.is_some_and(|home| home.index() != one.at.cpu);
+        let budget = match (away, segment.wcet_away) {
+            (true, Some(away)) => away,
+            _ => segment.wcet,
+        };
+        let work = match segment.work {
+            Some(WorkSource::Burn(work)) => work.min(budget),
+            _ => budget,
+        };
+        let took = one.at.end.since(one.at.start).ticks();
+        must(took >= work.as_ns(), "was cut before it had done its work")?;
+        // A CPU that was away hears of a kill when it goes on.
+        let dead = self.promise.on_plan && outcome.killed.is_some_and(|at| at < one.at.start);
+        must(!dead, "starts after its group was killed")?;
+        let late = self.promise.on_plan && one.at.start > one.at.planned;
+        must(!late, "starts later than planned")
+    }
+
+    /// Whether a segment of an outcome has ended by then.
+    fn ended_before(&self, outcome: usize, place: usize, by: Instant) -> bool {
+        let of = |one: &&One| one.outcome == outcome && one.place == place;
+        let found = self.all.iter().find(of);
+        found.is_some_and(|one| one.at.end <= by)
+    }
+
+    /// The outcome and the segment with which an outcome was planned.
+    fn parent(&self, outcome: usize) -> Option<(usize, usize)> {
+        let own = &self.played.outcomes[outcome];
+        let child = GroupId(u16::try_from(own.kind).ok()?);
+        let (parent, place) = self
+            .system
+            .groups
+            .iter()
+            .enumerate()
+            .find_map(|(at, group)| {
+                let mut spawns = group.segments.iter().map(|segment| &segment.spawn);
+                let dependent = Some(Spawn::Dependent { group: child });
+                Some((at, spawns.position(|spawn| *spawn == dependent)?))
+            })?;
+        let all = self.played.outcomes.iter().enumerate();
+        let mut family = all.filter(|(_, other)| other.family == own.family);
+        let found = family.find(|(_, other)| other.kind == parent)?;
+        Some((found.0, place))
+    }
+
+    /// A granted group ends in time, or was killed, or removed as it may be.
+    fn fate(&self, outcome: &GroupOutcome) -> Result<(), String> {
+        let group = &self.system.groups[outcome.kind];
+        let must = |holds: bool, what: &str| match holds {
+            true => Ok(()),
+            false => Err(format!("{} {what}: {outcome:?}", group.name)),
+        };
+        let executed = outcome.executions.iter().any(Option::is_some);
+        if outcome.refused.is_some() {
+            return must(!executed, "was refused, and executes");
+        }
+        if let Some(at) = outcome.removed {
+            must(!executed, "was removed, and executes")?;
+            let may = self.may_be_removed(outcome, at);
+            return must(may, "was removed, and for nobody");
+        }
+        if !self.promise.in_time {
+            return Ok(());
+        }
+        must(!outcome.missed, "is late")?;
+        let deadline = ticks_after(outcome.arrival, group.relative_deadline);
+        let over = outcome.done.is_some() || outcome.killed.is_some();
+        must(over || deadline > self.end, "was granted, and is lost")
+    }
+
+    /// Whether somebody more important was granted in place of one that was removed.
+    fn may_be_removed(&self, outcome: &GroupOutcome, at: Instant) -> bool {
+        let worth = |family: usize| {
+            let all = self.played.outcomes.iter();
+            // The killed are in no plan any more.
+            let dead = |other: &&GroupOutcome| other.killed.is_some_and(|killed| killed <= at);
+            let own = all.filter(|other| other.family == family && !dead(other));
+            own.map(|other| self.system.groups[other.kind].importance)
+                .max()
+        };
+        let granted = |other: &&GroupOutcome| {
+            other.refused.is_none() && other.requested <= at && at <= other.answered
+        };
+        let sheds = self.system.planning.overload == punctual_model::Overload::Shed;
+        let mut others = self.played.outcomes.iter().filter(granted);
+        sheds && others.any(|other| worth(other.family) > worth(outcome.family))
+    }
+}
+
+fn ticks_after(arrival: Instant, later: Span<Ns>) -> Instant {
+    arrival.saturating_add(Span::from_ticks(later.as_ns()))
+}
+
+/// The plan as it was executed: by kind, arrival and place the planned starts.
+pub(super) type Starts = std::collections::BTreeMap<(usize, u64, usize), u64>;
+
+/// All but the requests of one kind.
+pub(super) fn starts(played: &Played, but: usize) -> Starts {
+    let mut starts = Starts::new();
+    for outcome in played.outcomes.iter().filter(|outcome| outcome.kind != but) {
+        for (place, one) in outcome.executions.iter().enumerate() {
+            let Some(one) = one else { continue };
+            let key = (outcome.kind, outcome.arrival.ticks(), place);
+            let _ = starts.insert(key, one.planned.ticks());
+        }
+    }
+    starts
+}
+
+/// The work of a segment that ends early.
+pub(super) const fn burn(ns: u64) -> Option<WorkSource> {
+    Some(WorkSource::Burn(Work::from_ns(ns)))
+}

@@ -1,0 +1,67 @@
+//! Planners and dispatchers of groups that are wrong on purpose: a run must contradict each
+
+use punctual_model::Mode;
+use punctual_sim::{Groups, Misplanning};
+
+use crate::groups::Misplan;
+
+/// A mistake about groups.
+#[derive(Clone, Debug)]
+pub struct WrongGroups {
+    /// The mistake.
+    pub mistake: &'static str,
+    /// How it is planted.
+    pub misplan: Misplan,
+}
+
+/// All of them.
+pub const ALL: [WrongGroups; 5] = [
+    WrongGroups {
+        mistake: "takes a resource that one has alone for free",
+        misplan: all_shared,
+    },
+    WrongGroups {
+        mistake: "moves segments that start before the cutoff",
+        misplan: without_cutoff,
+    },
+    WrongGroups {
+        mistake: "starts a segment early before what it depends on is done",
+        misplan: without_needs,
+    },
+    WrongGroups {
+        mistake: "plans a segment as if it came after nobody",
+        misplan: without_precedence,
+    },
+    WrongGroups {
+        mistake: "ends a killed segment inside its section",
+        misplan: cut_inside,
+    },
+];
+
+fn all_shared(groups: &mut Groups) {
+    let kinds = groups.kinds.iter_mut();
+    for segment in kinds.flat_map(|kind| &mut kind.segments) {
+        for used in &mut segment.uses {
+            used.mode = Mode::Shared;
+        }
+    }
+}
+
+fn without_cutoff(groups: &mut Groups) {
+    groups.misplanning = Some(Misplanning::Moves);
+}
+
+fn without_needs(groups: &mut Groups) {
+    groups.misplanning = Some(Misplanning::Hastens);
+}
+
+fn without_precedence(groups: &mut Groups) {
+    let kinds = groups.kinds.iter_mut();
+    for segment in kinds.flat_map(|kind| &mut kind.segments) {
+        segment.after.clear();
+    }
+}
+
+fn cut_inside(groups: &mut Groups) {
+    groups.misplanning = Some(Misplanning::Cuts);
+}
