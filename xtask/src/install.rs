@@ -1,5 +1,7 @@
 //! `cargo xtask install`: the commands with pages, the C library with its header, libgomp.so.1.
 
+mod cmake;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -84,7 +86,7 @@ fn build_and_install(
     options: &InstallOptions,
 ) -> Result<Vec<PathBuf>, String> {
     let mut build = workspace.cargo();
-    build.args(["build", "--quiet", "--locked"]);
+    build.args(["build", "--locked"]);
     build.args(PACKAGES.map(|package| format!("--package={package}")));
     build.args((!options.debug).then_some("--profile=dist"));
     if !passes_in_the_open(build) {
@@ -126,7 +128,7 @@ test "$(pkg-config --modversion punctual)" = "$1"
 # The command, and a program that it starts by name.
 test "$("$3/punctual" --version)" = "punctual $1"
 "$3/punctual" conform --builtin edf --histories 10
-sources=$2
+version=$1 sources=$2
 shift 3
 for name; do
     cc -o "$folder/$name" "$sources/$name.c" $(pkg-config --cflags --libs punctual)
@@ -145,6 +147,25 @@ for name; do
         echo "$name: static, unless the loader found the shared library (there is no \`readelf\`)"
     fi
 done
+if command -v cmake > /dev/null; then
+    mkdir "$folder/project"
+    cat > "$folder/project/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.10)
+project(trial C)
+find_package(punctual $version REQUIRED)
+add_executable(shared $sources/admission.c)
+target_link_libraries(shared punctual::punctual)
+add_executable(static $sources/admission.c)
+target_link_libraries(static punctual::static)
+END
+    cmake -S "$folder/project" -B "$folder/made"
+    cmake --build "$folder/made"
+    timeout 60 "$folder/made/shared"
+    LD_LIBRARY_PATH= timeout 60 "$folder/made/static"
+    echo "admission: by CMake, shared and static"
+else
+    echo "CMake's package was not tried (there is no \`cmake\`)"
+fi
 "#;
 
 fn trial(
@@ -152,7 +173,13 @@ fn trial(
     options: &InstallOptions,
     names: &[&str],
 ) -> Result<Command, String> {
-    let Places { library, bin, .. } = Places::of(options)?;
+    let places = Places::of(options)?;
+    let Places {
+        prefix,
+        library,
+        bin,
+        ..
+    } = places;
     let mut command = Command::new("sh");
     command.args(["-euc", TRIAL, "sh", env!("CARGO_PKG_VERSION")]);
     command
@@ -160,6 +187,7 @@ fn trial(
         .arg(bin)
         .args(names);
     command.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+    command.env("CMAKE_PREFIX_PATH", prefix);
     command.env("LD_LIBRARY_PATH", library);
     Ok(command)
 }
@@ -196,8 +224,11 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
                 Err(message) => Outcome::Failed(message),
             };
             let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));
-            let left = ["lib/pkgconfig", "lib", "include", "bin", "share/man/man1"]
-                .map(|within| files_in(&folder.join(within)));
+            let folders = "lib/pkgconfig lib/cmake/punctual lib include bin share/man/man1";
+            let left: Vec<Vec<PathBuf>> = folders
+                .split(' ')
+                .map(|within| files_in(&folder.join(within)))
+                .collect();
             // A hundred megabytes and more, in a debug build, if it is still there.
             let _ = fs::remove_dir_all(&folder);
             match (outcome, removed) {
@@ -274,6 +305,11 @@ impl Places {
         ["punctual.pc", "punctual-static.pc"].map(|name| self.library.join("pkgconfig").join(name))
     }
 
+    /// The files that `find_package` of CMake reads.
+    fn cmake(&self) -> [PathBuf; 2] {
+        cmake::FILES.map(|name| self.library.join("cmake/punctual").join(name))
+    }
+
     /// Where man pages and completions are.
     fn share(&self) -> PathBuf {
         self.bin.with_file_name("share")
@@ -321,6 +357,7 @@ impl Places {
         files.extend(self.programs());
         files.extend(self.openmp());
         files.extend(self.descriptions());
+        files.extend(self.cmake());
         files.extend(self.pages());
         // Before the links, which are needed to find it when this is tried again.
         files.extend(self.of_another_version());
@@ -376,6 +413,10 @@ fn install(
     for (description, libs) in places.descriptions().iter().zip(libs) {
         let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
         written.text(&text, description)?;
+    }
+    let texts = cmake::texts(env!("CARGO_PKG_VERSION"), SONAME, BESIDE_STATIC);
+    for (place, text) in places.cmake().iter().zip(texts) {
+        written.text(&text, place)?;
     }
     let mut pages = Command::new(built.programs.join("punctual"));
     let output = pages.arg("pages").arg(places.share()).output();
