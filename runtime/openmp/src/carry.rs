@@ -342,6 +342,12 @@ pub(crate) fn has_items(team: &Team) -> bool {
             .any(|member| member.deque.len() > 0)
 }
 
+/// Whether the region of the team has this member: an earlier one may have had more.
+#[inline]
+pub(crate) fn is_in(member: &Member) -> bool {
+    member.number < member.team.size.load(Ordering::Relaxed)
+}
+
 /// All members that a team has had.
 #[inline]
 pub(crate) fn members(team: &Team) -> &'static [&'static Member] {
@@ -504,10 +510,7 @@ fn came_back(carrier: &Carrier, identity: &'static Identity) -> bool {
     thread.link.store(identity.oldest.get(), Ordering::Relaxed);
     identity.oldest.set(core::ptr::from_ref(thread).cast_mut());
     set_carried(carrier, None);
-    let home: &'static Carrier = &identity.own;
-    home.pinned
-        .store(core::ptr::from_ref(identity).cast_mut(), Ordering::Release);
-    pool::wake_this(home);
+    pool::send_home(identity);
     false
 }
 
@@ -544,7 +547,8 @@ fn choose(carrier: &'static Carrier, identity: &'static Identity) -> Option<&'st
         seat.team.unclaimed.0[word].fetch_and(!bit, Ordering::Acquire);
         return Some(thread);
     }
-    let may = may_start(identity) && has_items(identity.hat().team);
+    let member = identity.hat();
+    let may = may_start(identity) && is_in(member) && has_items(member.team);
     may.then(|| fresh(carrier, identity, entries().looper))
         .flatten()
 }

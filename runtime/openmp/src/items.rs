@@ -292,8 +292,3 @@ pub(crate) fn end_stand_in(
         .for_each(|next| offer(identity.hat(), next));
     put_back(identity, item);
 }
-
-/// Gives an item back that was used for the room of its arguments alone.
-pub(crate) fn discard(identity: &Identity, item: &'static Item) {
-    put_back(identity, item);
-}

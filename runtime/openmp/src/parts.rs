@@ -153,6 +153,8 @@ pub(crate) struct Member {
     pub(crate) parked: Place<Thread>,
     /// By the carrier.
     pub(crate) controls: Cell<Controls>,
+    /// Teams that no region of it uses, by [`Team::spare`]: blocked items of a member may have a
+    /// region each.
     pub(crate) below: Cell<Option<&'static Team>>,
     pub(crate) singles: Cell<u64>,
     pub(crate) shares: Cell<u64>,
@@ -229,8 +231,11 @@ pub(crate) struct Team {
     pub(crate) shares: [Share; SHARES],
     pub(crate) singles: AtomicU64,
     pub(crate) copied: AtomicPtr<u8>,
-    /// The next team on the list of all.
+    /// The next team on the list of all, and how many forks there were before it came there.
     pub(crate) next: AtomicPtr<Team>,
+    pub(crate) forks: Cell<u32>,
+    /// By the carrier of its first member: the next one that no region uses.
+    pub(crate) spare: Cell<Option<&'static Team>>,
 }
 
 /// Words of bits, on a cache line of their own.
@@ -475,6 +480,8 @@ impl Team {
             singles: AtomicU64::new(0),
             copied: AtomicPtr::new(core::ptr::null_mut()),
             next: AtomicPtr::new(core::ptr::null_mut()),
+            forks: Cell::new(0),
+            spare: Cell::new(None),
         }
     }
 }

@@ -57,6 +57,8 @@ static RESERVE: AtomicUsize = AtomicUsize::new(0);
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 /// All teams that there have been.
 static TEAMS: AtomicPtr<Team> = AtomicPtr::new(core::ptr::null_mut());
+/// How many forks this process is away from the one that loaded the library.
+static FORKS: AtomicU32 = AtomicU32::new(0);
 /// 1 while the monitor looks at the carriers again and again.
 pub(crate) static ARMED: AtomicU32 = AtomicU32::new(0);
 
@@ -81,10 +83,16 @@ pub(crate) fn arm() {
 /// Puts a team on the list of all.
 pub(crate) fn list_team(team: &'static Team) {
     let address = core::ptr::from_ref(team).cast_mut();
+    team.forks.set(FORKS.load(Ordering::Relaxed));
     let _lists = LISTS.lock();
     team.next
         .store(TEAMS.load(Ordering::Relaxed), Ordering::Relaxed);
     TEAMS.store(address, Ordering::Release);
+}
+
+/// Whether it is still there: a fork has emptied the list for the child.
+pub(crate) fn is_listed(team: &Team) -> bool {
+    team.forks.get() == FORKS.load(Ordering::Relaxed)
 }
 
 /// All teams, the newest first.
@@ -111,8 +119,20 @@ pub(crate) fn root_of(identity: &Identity) -> Option<&'static Team> {
         .and_then(|member| member.team.root.get())
 }
 
-/// Puts an identity into the queue and wakes somebody for it.
+/// Gives an identity to the carrier of its own kernel thread.
+pub(crate) fn send_home(identity: &'static Identity) {
+    let home: &'static Carrier = &identity.own;
+    let address = core::ptr::from_ref(identity).cast_mut();
+    home.pinned.store(address, Ordering::Release);
+    wake_this(home);
+}
+
+/// Puts an identity into the queue and wakes somebody for it. A thread of the program outside every
+/// active region goes on where it is: nobody would send it home at the end of one.
 pub(crate) fn enqueue(identity: &'static Identity) {
+    if identity.seat.get().is_none() && identity.own.root.get().is_none() {
+        return send_home(identity);
+    }
     let root = root_of(identity);
     let mut lists = LISTS.lock();
     identity.queued.set(None);
@@ -393,6 +413,7 @@ pub(crate) fn forget_others() {
         word.store(0, Ordering::Relaxed);
     }
     TEAMS.store(core::ptr::null_mut(), Ordering::Relaxed);
+    FORKS.fetch_add(1, Ordering::Relaxed);
     ARMED.store(0, Ordering::Relaxed);
 }
 

@@ -3,7 +3,8 @@
 //! The member that encounters a region becomes the first of a team below it and runs the region's
 //! function at once, on its own stack. The others' implicit items are offered: whichever carrier
 //! comes first takes one, this one included when it has nothing else to do. A team is kept for the
-//! next region of the same member, so a member has the same identity there.
+//! next region of the same member, so a member has the same identity there. While its region runs,
+//! another item of that member has another team.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +51,7 @@ pub(crate) fn begin(
     of: Option<&Loop>,
 ) -> &'static Team {
     let outer = identity.hat();
-    let team = match outer.below.get() {
-        Some(team) => team,
-        None => new_team(identity, outer),
-    };
+    let team = kept_team(outer).unwrap_or_else(|| new_team(identity, outer));
     if carry::members(team).len() < size {
         grow(team, size);
     }
@@ -145,6 +143,7 @@ pub(crate) fn end(identity: &'static Identity, team: &'static Team) {
         .expect("a region has a member that encountered it");
     identity.member.set(Some(outer));
     identity.item.set(first.implicit.parent.get());
+    team.spare.set(outer.below.replace(Some(team)));
 }
 
 /// Runs a region as a whole.
@@ -172,13 +171,23 @@ pub(crate) fn barrier() {
     member.implicit.pending.begin();
 }
 
+/// A team below a member that no region uses. Those of before a fork have no members any more.
+fn kept_team(outer: &'static Member) -> Option<&'static Team> {
+    loop {
+        let team = outer.below.take()?;
+        outer.below.set(team.spare.take());
+        if pool::is_listed(team) {
+            return Some(team);
+        }
+    }
+}
+
 #[cold]
 fn new_team(identity: &'static Identity, outer: &'static Member) -> &'static Team {
     let team: &'static Team = Box::leak(Box::new(Team::new(Some(outer))));
     team.root.set(Some(outer.team.root.get().unwrap_or(team)));
     add_member(team, identity);
     pool::list_team(team);
-    outer.below.set(Some(team));
     team
 }
 
@@ -213,14 +222,6 @@ unsafe extern "C" fn begin_child() {
     monitor::forget();
     record::forget();
     let identity = me();
-    let mut member = identity.hat();
-    loop {
-        member.below.set(None);
-        match member.team.outer {
-            Some(outer) => member = outer,
-            None => break,
-        }
-    }
     pool::LISTS.lock().carriers.push(&identity.own);
     if pool::is_active(&identity.own) {
         pool::enter(&identity.own);

@@ -15,8 +15,8 @@ use punctual_policy::every_queue_once;
 use punctual_switch::instructions::pause;
 
 use crate::carry::{
-    Patience, beat, carrier_of, end, end_for, fresh_looper, leave, leave_for, make_ready, members,
-    next_ready, others_wait, resumed, unused,
+    Patience, beat, carrier_of, end, end_for, fresh_looper, is_in, leave, leave_for, make_ready,
+    members, next_ready, others_wait, resumed, unused,
 };
 use crate::deque::Stolen;
 use crate::items;
@@ -197,9 +197,21 @@ fn find(identity: &'static Identity, atop: Atop) -> Option<&'static Item> {
     found
 }
 
-/// One look around.
+/// One look around. The region that the member looked for may be over, and the next one smaller. An
+/// item keeps its region from its end: with an item in hand, the member sees the right size.
 fn look(identity: &'static Identity, atop: Atop) -> Option<&'static Item> {
     let member = identity.hat();
+    let item = is_in(member).then(|| any(identity, member, atop))??;
+    if is_in(member) {
+        return Some(item);
+    }
+    items::spill(member, item);
+    items::announce(member);
+    None
+}
+
+/// An item of the team.
+fn any(identity: &'static Identity, member: &'static Member, atop: Atop) -> Option<&'static Item> {
     if settings().strict && !matches!(atop, Atop::Any) {
         return own_below(identity, member);
     }
@@ -252,4 +264,32 @@ fn steal(identity: &Identity, me: &Member) -> Option<&'static Item> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::me::{add_member, begin_implicit, me};
+    use crate::parts::Team;
+
+    #[test]
+    fn a_member_that_the_region_does_not_have_leaves_the_items_alone() {
+        let root = me();
+        let team: &'static Team = Box::leak(Box::new(Team::new(Some(root.hat()))));
+        let [first, second] = [0; 2].map(|_| {
+            let identity: &'static Identity = Box::leak(Box::new(Identity::new(true)));
+            let member = add_member(team, identity);
+            identity.member.set(Some(member));
+            begin_implicit(member, root.item.get());
+            member
+        });
+        let item: &'static Item = Box::leak(Box::new(Item::new()));
+        items::spill(first, item);
+        team.size.store(1, Ordering::Relaxed);
+        assert!(look(second.identity, Atop::Any).is_none());
+        assert!(team.spilt.load(Ordering::Relaxed) == 1, "it is there still");
+        team.size.store(2, Ordering::Relaxed);
+        let found = look(second.identity, Atop::Any).expect("it is in the region now");
+        assert!(core::ptr::eq(found, item));
+    }
 }

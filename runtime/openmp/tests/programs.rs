@@ -400,3 +400,37 @@ fn members_are_threads_to_the_c_library() {
         "8 of 8 alone\n400 of 400 from four threads\n10 of 10 children\n"
     );
 }
+
+#[test]
+fn items_of_one_member_have_a_region_each() {
+    let Some(program) = compiled("runtime/openmp/tests/c/inner_regions.c") else {
+        return;
+    };
+    for policy in ["active", "passive"] {
+        let told = printed(&program.ours(&[], &[("OMP_WAIT_POLICY", policy)]));
+        assert_eq!(told, "160 of 160\n1600 of 1600\n", "{policy}");
+    }
+}
+
+#[test]
+fn a_thread_outside_every_region_waits_for_a_lock_and_goes_on_where_it_was() {
+    let Some(program) = compiled("runtime/openmp/tests/c/outside.c") else {
+        return;
+    };
+    let all = "3 of 3 stayed, 108 of 108 alone\n";
+    for policy in ["active", "passive"] {
+        let told = printed(&program.ours(&[], &[("OMP_WAIT_POLICY", policy)]));
+        assert_eq!(told, format!("{all}3 members\n{all}"), "{policy}");
+    }
+}
+
+#[test]
+fn a_taskloop_makes_the_objects_of_its_items_where_they_are_used() {
+    let Some(program) = compiled("runtime/openmp/tests/c/loop_objects.cpp") else {
+        return;
+    };
+    for members in ["1", "2", "4"] {
+        let told = printed(&program.ours(&[members], &[]));
+        assert_eq!(told, "0 wrong, all gone\n", "{members}");
+    }
+}

@@ -31,25 +31,24 @@ fn running(identity: &Identity) -> &'static Item {
     identity.item.get().expect("running code has an item")
 }
 
-/// The arguments of an item, copied; or where they are, for one that runs at once.
+/// Copies arguments to where the item runs with them: once, for they may be objects that no bytes
+/// move. An item of a loop has its range in the first two words.
 ///
 /// # Safety
-/// So many bytes are there.
-unsafe fn copied(
-    item: &Item,
-    data: *mut u8,
-    copy: Option<Copy>,
-    size: usize,
-    align: usize,
-) -> *mut u8 {
-    let place = items::room(item, size, align);
-    match copy {
+/// The arguments are as the compiler gave them.
+unsafe fn copied(item: &Item, arguments: &Arguments) {
+    let place = items::room(item, arguments.size, arguments.align);
+    match arguments.copy {
         // SAFETY: the compiler's function for these arguments.
-        Some(copy) => unsafe { copy(place, data) },
+        Some(copy) => unsafe { copy(place, arguments.data) },
         // SAFETY: as the caller vouches; the room is as large.
-        None => unsafe { place.copy_from_nonoverlapping(data, size) },
+        None => unsafe { place.copy_from_nonoverlapping(arguments.data, arguments.size) },
     }
-    place
+    for (index, value) in arguments.range.into_iter().flatten().enumerate() {
+        // SAFETY: the compiler has these words there.
+        unsafe { place.cast::<u64>().add(index).write(value) };
+    }
+    item.data.set(place);
 }
 
 /// Creates an item: runs it at once, or leaves it to members that have nothing else to do.
@@ -87,6 +86,7 @@ pub unsafe extern "C" fn GOMP_task(
         size: usize::try_from(size).unwrap_or_default(),
         align: usize::try_from(align).unwrap_or_default(),
         priority,
+        range: None,
     };
     let accesses = || {
         // SAFETY: the compiler's array.
@@ -104,6 +104,8 @@ struct Arguments {
     size: usize,
     align: usize,
     priority: c_int,
+    /// The values that an item of a loop begins and ends with.
+    range: Option<[u64; 2]>,
 }
 
 /// # Safety
@@ -134,32 +136,14 @@ unsafe fn create(
         {
             wait_for(identity, parent, accesses);
         }
-        if let Some(copy) = arguments.copy {
+        if arguments.copy.is_some() || arguments.range.is_some() {
             // SAFETY: as the caller vouches.
-            let data = unsafe {
-                copied(
-                    item,
-                    arguments.data,
-                    Some(copy),
-                    arguments.size,
-                    arguments.align,
-                )
-            };
-            item.data.set(data);
+            unsafe { copied(item, arguments) };
         }
         return items::run_at_once(identity, item);
     }
     // SAFETY: as the caller vouches.
-    let data = unsafe {
-        copied(
-            item,
-            arguments.data,
-            arguments.copy,
-            arguments.size,
-            arguments.align,
-        )
-    };
-    item.data.set(data);
+    unsafe { copied(item, arguments) };
     item.priority
         .set(arguments.priority.clamp(0, settings().most_priority));
     items::count(item);
@@ -345,24 +329,14 @@ unsafe fn taskloop(arguments: &Arguments, flags: c_uint, ranges: &Ranges) {
     };
     for number in 0..count {
         let parent = running(identity);
-        let (size, align) = (arguments.size, arguments.align);
-        let holder = items::obtain(identity);
-        // SAFETY: as the caller vouches.
-        let place = unsafe { copied(holder, arguments.data, arguments.copy, size, align) };
-        for (index, value) in ranges.of(number).into_iter().enumerate() {
-            // SAFETY: the first two words of the arguments are the range.
-            unsafe { place.cast::<u64>().add(index).write(value) };
-        }
         let own = Arguments {
-            data: place,
-            copy: None,
+            range: Some(ranges.of(number)),
             ..*arguments
         };
         let condition = flags & FLAG_IF != 0;
         let is_final = flags & FLAG_FINAL != 0;
-        // SAFETY: the copy's bytes; they are copied once more, or used before they go.
+        // SAFETY: as the caller vouches.
         unsafe { create(identity, parent, &own, condition, is_final, || None) };
-        items::discard(identity, holder);
     }
     if has_group {
         GOMP_taskgroup_end();
@@ -395,6 +369,7 @@ macro_rules! taskloops {
                 size: usize::try_from(size).unwrap_or_default(),
                 align: usize::try_from(align).unwrap_or_default(),
                 priority: if flags & FLAG_PRIORITY != 0 { priority } else { 0 },
+                range: None,
             };
             // SAFETY: as the caller vouches.
             unsafe { taskloop(&arguments, flags, &ranges) };
