@@ -41,6 +41,14 @@ fn fifo_conforms() {
     let _ = passes(&Claims::FIFO, Fifo::new);
 }
 
+/// Its segments come from the agenda of the shard; the policy orders what fills the gaps.
+#[test]
+fn the_policy_of_planned_nodes_conforms_as_fifo() {
+    let planned = |n| AnyPolicy::new(PolicyKind::Planned, n, &[]);
+    let report = passes(&Claims::FIFO, planned);
+    assert!(report.core.contested > 1_000, "{report}");
+}
+
 #[test]
 fn round_robin_conforms_with_short_turns_and_with_long_ones() {
     for timeslice in [1, 10, 1_000, 1_000_000] {

@@ -62,6 +62,15 @@ fn a_request_changes_the_plan_behind_its_cutoff_or_nothing() {
             let Ok(answer) = answer else {
                 assert_eq!(book.segments(), plan.segments(), "seed {seed}");
                 assert_eq!(book.placements(), plan.placements(), "seed {seed}");
+                assert_eq!(book.order(), plan.order(), "seed {seed}");
+                // The next request finds the same times free, too.
+                let next = self::group(&mut Dice::new(seed + 1_000), 99, cutoff.ticks());
+                let [asked, unasked] = [book.clone(), plan].map(|mut book| {
+                    let bound = Span::from_ticks(1);
+                    let answer = book.request(cutoff, bound, &next, &Search::default());
+                    (answer, rows(&book))
+                });
+                assert_eq!(asked, unasked, "seed {seed}");
                 refused += 1;
                 continue;
             };
