@@ -453,13 +453,14 @@ fn may_start(identity: &Identity) -> bool {
 }
 
 fn carry(carrier: &'static Carrier, identity: &'static Identity) {
-    identity.carrier.set(Some(carrier));
-    set_carried(carrier, Some(identity));
-    carried(carrier, identity);
+    hold(carrier, identity);
     go_on(carrier, identity);
 }
 
-fn carried(carrier: &Carrier, identity: &Identity) {
+/// From now on the carrier has an identity that it took.
+fn hold(carrier: &'static Carrier, identity: &'static Identity) {
+    identity.carrier.set(Some(carrier));
+    set_carried(carrier, Some(identity));
     if record::is_on() {
         let before = identity.taken.load(Ordering::Relaxed);
         let address = core::ptr::from_ref(identity).addr() as u64;
@@ -554,7 +555,7 @@ fn choose(carrier: &'static Carrier, identity: &'static Identity) -> Option<&'st
 }
 
 /// Lets go of an identity of which nothing can run; `false`: something came meanwhile.
-fn let_go(carrier: &Carrier, identity: &'static Identity) -> bool {
+fn let_go(carrier: &'static Carrier, identity: &'static Identity) -> bool {
     let (team, number) = (identity.hat().team, identity.hat().number);
     let seat = identity.seat.get();
     set_carried(carrier, None);
@@ -565,8 +566,8 @@ fn let_go(carrier: &Carrier, identity: &'static Identity) -> bool {
     let came = identity.standing.has_ready() || seat.is_some_and(is_unclaimed);
     record::freed(carrier, identity, team, number);
     if came && take(identity) {
-        set_carried(carrier, Some(identity));
-        carried(carrier, identity);
+        // Another carrier may have had it meanwhile.
+        hold(carrier, identity);
         return false;
     }
     true
@@ -588,3 +589,6 @@ pub(crate) fn make_ready(thread: &'static Thread) {
         pool::arm();
     }
 }
+
+#[cfg(test)]
+mod tests;
