@@ -296,13 +296,13 @@ impl<U: Unit> Book<U> {
                     first
                 })
             });
-            let evaluations = match planned {
-                Ok(_) => self.planner.evaluations(),
-                Err(refusal) => refusal.evaluations,
+            let (evaluations, backtracks) = match planned {
+                Ok(_) => (self.planner.evaluations(), self.planner.backtracks()),
+                Err(refusal) => (refusal.evaluations, refusal.backtracks),
             };
             spent += evaluations;
             if let Some(pace) = ask.pace {
-                left = left.saturating_sub(pace.spent(unplaced, evaluations));
+                left = left.saturating_sub(pace.spent(unplaced, evaluations, backtracks));
             }
             match planned {
                 Ok(first) => return Ok(self.accept(first, spent, begin, group)),

@@ -1,9 +1,9 @@
 //! Evaluations are counted, bounded, and follow the formula where nothing is cut
 
 use punctual_generate::{Random, SegmentMix};
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 use punctual_planner::{
-    Available, Capacities, Heuristic, Planner, Search, Segments, Why, evaluations,
+    Available, Capacities, Heuristic, Pace, Planner, Search, Segments, Why, evaluations,
 };
 
 use crate::common::{segment, segments};
@@ -133,4 +133,46 @@ fn a_set_without_room_is_refused_and_a_segment_that_is_late_anyway_is_the_witnes
     assert_eq!(late.effective_deadline.ticks(), 13);
     assert_eq!(refusal.why, Why::NoPlanFound { complete: true });
     assert_eq!(refusal.to_string(), "there is no plan, after 1 evaluations");
+}
+
+#[test]
+fn going_back_is_charged_too_so_no_answer_takes_more_than_its_time() {
+    let capacities = Capacities {
+        uses: 400,
+        ..Capacities::new(80, 3, 5)
+    };
+    let mut planner = Planner::new(capacities);
+    let available = Available::from(Instant::ZERO, capacities);
+    let mix = SegmentMix::tight(500, 100);
+    let whole = Search {
+        window: 7,
+        backtracks: u64::MAX,
+        ..Search::default()
+    };
+    let (mut back, mut nearly) = (0, 0);
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let set = segments(&mix.draw(&mut random), capacities);
+        let pace = Pace {
+            evaluation: Span::from_ticks(random.within(1, 30)),
+            segment: Span::from_ticks(random.within(0, 300)),
+            margin: Span::from_ticks(random.within(0, 100)),
+        };
+        let allowed = Span::from_ticks(random.within(20_000, 200_000));
+        let Some(search) = pace.search(set.len(), allowed, &whole) else {
+            continue;
+        };
+        let _ = planner.plan(&set, &available, &search);
+        let (looks, taken) = (planner.evaluations(), planner.backtracks());
+        let spent = pace
+            .spent(set.len(), looks, taken)
+            .saturating_add(pace.margin);
+        assert!(
+            spent <= allowed,
+            "{seed}: {spent:?} of {allowed:?}, {taken} times back"
+        );
+        back += u64::from(taken > 0);
+        nearly += u64::from(2 * spent.ticks() > allowed.ticks());
+    }
+    assert!(back > 30 && nearly > 20, "{back} {nearly}");
 }

@@ -124,9 +124,9 @@ fn only_less_important_groups_that_have_not_begun_give_way_and_only_if_it_fits_t
 
 /// The most that a request takes by its pace, with how it ended.
 fn time(pace: &Pace, book: &Book, answer: &Result<Accepted, Refusal>, new: usize) -> Span {
-    let evaluations = match answer {
-        Ok(accepted) => accepted.evaluations,
-        Err(refusal) => refusal.evaluations,
+    let (evaluations, backtracks) = match answer {
+        Ok(accepted) => (accepted.evaluations, 0),
+        Err(refusal) => (refusal.evaluations, refusal.backtracks),
     };
     let frozen = book
         .placements()
@@ -139,7 +139,7 @@ fn time(pace: &Pace, book: &Book, answer: &Result<Accepted, Refusal>, new: usize
         Err(_) => new,
     };
     pace.margin
-        .saturating_add(pace.spent(segments, evaluations))
+        .saturating_add(pace.spent(segments, evaluations, backtracks))
 }
 
 #[test]

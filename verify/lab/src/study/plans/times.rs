@@ -79,7 +79,7 @@ pub(crate) fn unit(
             Err(_) => 1,
         };
         let evaluations = planner.evaluations();
-        let taken = pace.spent(count, evaluations).as_ns();
+        let taken = pace.spent(count, evaluations, planner.backtracks()).as_ns();
         values.extend([kind, search.window.min(count) as u64, evaluations, taken]);
     }
     Ok(vec![Row::new("answers", &[allowed_us, size], values)])
