@@ -157,7 +157,7 @@ enum Action {
         /// Sets of each
         #[arg(long, value_name = "N", default_value_t = 20)]
         sets: u64,
-        /// Nanoseconds of an evaluation; `punctual bench plan` measures them
+        /// Nanoseconds of an evaluation; `punctual bench plan` has times of whole plans
         #[arg(long, value_name = "NS", default_value_t = 25)]
         evaluation_ns: u64,
         /// Nanoseconds of a segment beside its evaluations
