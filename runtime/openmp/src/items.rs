@@ -105,6 +105,7 @@ pub(crate) fn fill(item: &'static Item, parent: &'static Item, body: Body, data:
     item.group.set(parent.group.get());
     item.marks.set(parent.marks.get() & FINAL);
     item.priority.set(0);
+    item.controls.set(parent.controls.get());
 }
 
 /// Counts an item that will be run later with its parent and its group.

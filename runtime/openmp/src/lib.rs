@@ -10,7 +10,7 @@
 //!
 //! From below: `sys`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words that are
 //! modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`; `record`;
-//! `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`, `region`; `monitor` beside them.
+//! `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`; `monitor` beside them.
 //! The functions of the ABI are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.

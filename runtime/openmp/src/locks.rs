@@ -88,6 +88,16 @@ pub(crate) fn unlock(word: &AtomicU32) {
     }
 }
 
+/// Before a fork: the child is to find all lists whole.
+pub(crate) fn hold_lists() {
+    WAITERS.iter().for_each(Lock::hold);
+}
+
+/// After it.
+pub(crate) fn let_go_of_lists() {
+    WAITERS.iter().for_each(Lock::let_go);
+}
+
 #[cold]
 fn tell_one(word: &AtomicU32) {
     let address = word.as_ptr().addr();

@@ -9,7 +9,7 @@ use punctual_switch::instructions::read_thread_pointer;
 
 use crate::parts::{Identity, Item, Member, Team, Thread};
 use crate::pool::LISTS;
-use crate::settings::settings;
+use crate::settings::{Controls, settings};
 use crate::sys;
 
 thread_local! {
@@ -31,6 +31,10 @@ pub(crate) fn set_me(identity: &'static Identity) {
 fn begin() -> &'static Identity {
     let kept = LISTS.lock().roots.pop();
     let identity = kept.unwrap_or_else(new_root);
+    if let Some(item) = identity.item.get() {
+        // Not those of the thread that has ended.
+        item.controls.set(settings().first);
+    }
     let thread = identity.thread.get().expect("a root has a thread");
     let pointer = read_thread_pointer();
     identity.thread_pointer.set(pointer);
@@ -104,13 +108,21 @@ pub(crate) fn begin_implicit(member: &'static Member, parent: Option<&'static It
     member.singles.set(team.single_base.get());
     member.shares.set(team.share_base.get());
     member.turn.set(Default::default());
-    let controls = team
-        .outer
-        .map_or(settings().first, |outer| outer.controls.get());
-    member.controls.set(controls);
+    let controls = parent.map_or(settings().first, |parent| inner_controls(parent, team));
+    item.controls.set(controls);
     if team.opens_with_share.get() {
         crate::shares::open_first(member);
     }
+}
+
+/// The control variables of a region's members: those of the item that encountered it.
+fn inner_controls(outer: &Item, team: &Team) -> Controls {
+    let mut controls = outer.controls.get();
+    let list = &settings().threads_by_level;
+    if let Some(&threads) = list.get(team.level).filter(|_| list.len() > 1) {
+        controls.threads = threads;
+    }
+    controls
 }
 
 /// The two words of the C++ library about exceptions of the calling thread, where it is loaded.

@@ -43,7 +43,11 @@ pub(crate) fn forget() {
 /// Starts the monitor, once.
 pub(crate) fn start() {
     if STARTED.swap(1, Ordering::Relaxed) == 0 {
-        sys::start_thread(watch, core::ptr::null_mut());
+        let has_begun = sys::start_thread(watch, core::ptr::null_mut());
+        if !has_begun {
+            // Members that spin for each other would do so for ever.
+            sys::end_program("punctual-openmp: the C library could not make the monitor's thread");
+        }
     }
 }
 

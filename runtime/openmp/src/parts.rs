@@ -54,6 +54,8 @@ pub(crate) struct Item {
     pub(crate) team: Cell<Option<&'static Team>>,
     pub(crate) marks: Cell<u32>,
     pub(crate) priority: Cell<i32>,
+    /// Those of its creator at first.
+    pub(crate) controls: Cell<Controls>,
     /// In the record.
     pub(crate) number: Cell<u64>,
     /// On lists of free or spilt ones.
@@ -152,7 +154,6 @@ pub(crate) struct Member {
     /// The thread that waits at the barrier, and has left its carrier.
     pub(crate) parked: Place<Thread>,
     /// By the carrier.
-    pub(crate) controls: Cell<Controls>,
     /// Teams that no region of it uses, by [`Team::spare`]: blocked items of a member may have a
     /// region each.
     pub(crate) below: Cell<Option<&'static Team>>,
@@ -185,6 +186,7 @@ pub(crate) struct Share {
     pub(crate) count: Cell<u64>,
     pub(crate) chunk: Cell<u64>,
     pub(crate) begin: Cell<u64>,
+    pub(crate) end: Cell<u64>,
     pub(crate) step: Cell<u64>,
     pub(crate) kind: Cell<u32>,
     /// The first iteration that nobody has.
@@ -323,6 +325,7 @@ impl Item {
             team: Cell::new(None),
             marks: Cell::new(0),
             priority: Cell::new(0),
+            controls: Cell::new(settings().first),
             number: Cell::new(0),
             next: Cell::new(None),
             allocated: Cell::new(None),
@@ -406,6 +409,12 @@ impl Identity {
         }
     }
 
+    /// The control variables of the running item.
+    pub(crate) fn controls(&self) -> Controls {
+        let item = self.item.get();
+        item.map_or(settings().first, |item| item.controls.get())
+    }
+
     /// The place that the running code has in its team.
     #[inline]
     pub(crate) fn hat(&self) -> &'static Member {
@@ -425,7 +434,6 @@ impl Member {
             deque: Deque::new(),
             implicit: Item::new(),
             parked: Place::new(),
-            controls: Cell::new(settings().first),
             below: Cell::new(None),
             singles: Cell::new(0),
             shares: Cell::new(0),
@@ -443,6 +451,7 @@ impl Share {
             count: Cell::new(0),
             chunk: Cell::new(1),
             begin: Cell::new(0),
+            end: Cell::new(0),
             step: Cell::new(1),
             kind: Cell::new(0),
             next: Line(AtomicU64::new(0)),

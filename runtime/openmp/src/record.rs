@@ -11,6 +11,7 @@
 use core::ffi::c_void;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Once;
 
 use punctual_switch::instructions::read_time_stamp;
 
@@ -24,18 +25,25 @@ use crate::sys;
 /// The time stamp and the nanoseconds when the record began.
 static BEGAN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Begins the record of a process that wants one. By its first thread that asks for anything.
+/// Begins the record of a process that wants one. By its first thread that asks for anything; the
+/// next one has room of its own as soon as this returns.
 pub(crate) fn begin() {
-    if settings().trace.is_some() && BEGAN[0].load(Ordering::Relaxed) == 0 {
-        BEGAN[0].store(read_time_stamp(), Ordering::Relaxed);
-        BEGAN[1].store(sys::now(), Ordering::Relaxed);
-        switch_on(true);
-        sys::at_exit(write);
+    static BEGUN: Once = Once::new();
+    if settings().trace.is_some() {
+        BEGUN.call_once(|| {
+            BEGAN[0].store(read_time_stamp(), Ordering::Relaxed);
+            BEGAN[1].store(sys::now(), Ordering::Relaxed);
+            switch_on(true);
+            sys::at_exit(write);
+            sys::around_fork(nothing, nothing, forget);
+        });
     }
 }
 
+unsafe extern "C" fn nothing() {}
+
 /// Ends it: in the child of a fork, whose parent writes the file.
-pub(crate) fn forget() {
+unsafe extern "C" fn forget() {
     switch_on(false);
 }
 
@@ -134,7 +142,7 @@ extern "C" fn write() {
     if !is_on() {
         return;
     }
-    forget();
+    switch_on(false);
     let Some(path) = settings().trace else {
         return;
     };

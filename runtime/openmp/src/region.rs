@@ -13,6 +13,7 @@ use punctual_switch::instructions::read_thread_pointer;
 
 use crate::carry::{self, Entries, beat, carrier_of, hub, leave, resumed};
 use crate::items::arrive;
+use crate::locks;
 use crate::me::{add_member, begin_implicit, exceptions, me, set_me};
 use crate::meet::{generation, park};
 use crate::monitor;
@@ -27,9 +28,9 @@ use crate::wait::{Atop, crowded, looper, wait};
 use crate::wake_cost;
 
 /// How many members a region gets: `asked` of its clause, 0 without one.
-pub(crate) fn size(member: &Member, asked: usize) -> usize {
-    let settings = settings();
-    let controls = member.controls.get();
+pub(crate) fn size(identity: &Identity, asked: usize) -> usize {
+    let (settings, member) = (settings(), identity.hat());
+    let controls = identity.controls();
     let wanted = if asked > 0 { asked } else { controls.threads };
     if wanted <= 1 || member.team.active_level.get() >= controls.levels {
         return 1;
@@ -66,7 +67,6 @@ pub(crate) fn begin(
     }
     let first = carry::members(team)[0];
     begin_implicit(first, identity.item.get());
-    first.controls.set(inner_controls(outer, team));
     identity.member.set(Some(first));
     identity.item.set(Some(&first.implicit));
     record::runs(identity, Some(&first.implicit));
@@ -74,16 +74,6 @@ pub(crate) fn begin(
         offer(identity, team, size);
     }
     team
-}
-
-/// The control variables of a region's members.
-fn inner_controls(outer: &Member, team: &Team) -> crate::settings::Controls {
-    let mut controls = outer.controls.get();
-    let list = &settings().threads_by_level;
-    if let Some(&threads) = list.get(team.level).filter(|_| list.len() > 1) {
-        controls.threads = threads;
-    }
-    controls
 }
 
 /// Has others begin the implicit items of all members but the first.
@@ -149,7 +139,7 @@ pub(crate) fn end(identity: &'static Identity, team: &'static Team) {
 /// Runs a region as a whole.
 pub(crate) fn run(asked: usize, body: Body, data: *mut u8, of: Option<&Loop>) {
     let identity = me();
-    let size = size(identity.hat(), asked);
+    let size = size(identity, asked);
     let team = begin(identity, size, body, data, of);
     // SAFETY: the compiler's function, with the data that it is for.
     unsafe { body(data) };
@@ -208,19 +198,21 @@ fn prepare_process() {
 }
 
 unsafe extern "C" fn before_fork() {
+    locks::hold_lists();
     pool::LISTS.hold();
 }
 
 unsafe extern "C" fn after_fork() {
     pool::LISTS.let_go();
+    locks::let_go_of_lists();
 }
 
 /// The child of a fork has one kernel thread: its next region makes a team anew.
 unsafe extern "C" fn begin_child() {
     pool::LISTS.let_go();
+    locks::let_go_of_lists();
     pool::forget_others();
     monitor::forget();
-    record::forget();
     let identity = me();
     pool::LISTS.lock().carriers.push(&identity.own);
     if pool::is_active(&identity.own) {
@@ -305,10 +297,6 @@ unsafe extern "C" fn begin_member(argument: *mut u8) -> ! {
     let parent: Option<&'static Item> = first.implicit.parent.get();
     identity.member.set(Some(member));
     begin_implicit(member, parent);
-    let outer = team
-        .outer
-        .expect("a region has a member that encountered it");
-    member.controls.set(inner_controls(outer, team));
     identity.item.set(Some(&member.implicit));
     record::runs(identity, Some(&member.implicit));
     if let Some(body) = team.body.get() {

@@ -8,6 +8,9 @@ use crate::sys;
 /// Threads of a team at most: the bits of a team's word of unclaimed members.
 pub(crate) const MEMBERS: usize = 1_024;
 
+/// Nested regions with several members that programs may ask for.
+pub(crate) const LEVELS: usize = 255;
+
 /// Bytes of a stack at most: more than any machine has, and sums with it do not overflow.
 const MOST_STACK: usize = 1 << 46;
 
@@ -71,7 +74,7 @@ fn read() -> Settings {
     let threads_by_level = thread_list(text(c"OMP_NUM_THREADS"));
     let first_threads = threads_by_level.first().copied().unwrap_or(cpus);
     let nested = text(c"OMP_NESTED").is_some_and(is_true) || threads_by_level.len() > 1;
-    let levels = number(c"OMP_MAX_ACTIVE_LEVELS").unwrap_or(if nested { 255 } else { 1 });
+    let levels = number(c"OMP_MAX_ACTIVE_LEVELS").unwrap_or(if nested { LEVELS } else { 1 });
     let stack = text(c"OMP_STACKSIZE").and_then(bytes);
     let stack = stack.or_else(|| text(c"GOMP_STACKSIZE").and_then(bytes));
     Settings {
@@ -80,21 +83,24 @@ fn read() -> Settings {
         first: Controls {
             threads: first_threads,
             dynamic: text(c"OMP_DYNAMIC").is_some_and(is_true),
-            levels,
+            levels: levels.min(LEVELS),
             schedule: text(c"OMP_SCHEDULE")
                 .and_then(schedule)
                 .unwrap_or((DYNAMIC, 1)),
         },
         threads_by_level,
-        thread_limit: number(c"OMP_THREAD_LIMIT").unwrap_or(usize::MAX).max(1),
+        thread_limit: number(c"OMP_THREAD_LIMIT")
+            .filter(|&limit| limit > 0)
+            .unwrap_or(usize::MAX),
         most_priority: number(c"OMP_MAX_TASK_PRIORITY")
-            .map_or(0, |most| i32::try_from(most).unwrap_or(i32::MAX)),
+            .and_then(|most| i32::try_from(most).ok())
+            .unwrap_or(0),
         stack: stack
             .unwrap_or_else(sys::default_stack)
             .clamp(64 << 10, MOST_STACK),
         spins: !text(c"OMP_WAIT_POLICY").is_some_and(|policy| is(policy, "passive")),
         strict: text(c"PUNCTUAL_OMP_TSC").is_some_and(|mode| is(mode, "strict")),
-        counts: text(c"PUNCTUAL_OMP_COUNTS").is_some_and(is_true),
+        counts: text(c"PUNCTUAL_OMP_COUNTS").is_some_and(|word| is_true(word) || word == "1"),
         trace: text(c"PUNCTUAL_OMP_TRACE").filter(|path| !path.is_empty()),
         fast_pointer: sys::may_set_thread_pointer(),
     }
@@ -109,7 +115,7 @@ fn is(text: &str, word: &str) -> bool {
 }
 
 fn is_true(text: &str) -> bool {
-    is(text, "true") || text == "1"
+    is(text, "true")
 }
 
 fn number(name: &CStr) -> Option<usize> {
@@ -150,13 +156,16 @@ fn schedule(text: &str) -> Option<(u32, i32)> {
         "auto" => AUTO,
         _ => return None,
     };
-    let mark = if is(modifier.trim(), "monotonic") {
-        MONOTONIC
-    } else {
-        0
+    let mark = match modifier.trim().to_ascii_lowercase().as_str() {
+        "monotonic" => MONOTONIC,
+        // Chunks of a static schedule come in order anyway.
+        "" if kind == STATIC && !text.contains(':') => MONOTONIC,
+        "" if !text.contains(':') => 0,
+        "nonmonotonic" => 0,
+        _ => return None,
     };
     let chunk: i32 = chunk.trim().parse().ok()?;
-    let default = i32::from(kind == DYNAMIC || kind == GUIDED);
+    let default = i32::from(kind != STATIC);
     Some((kind | mark, chunk.max(default)))
 }
 
@@ -199,7 +208,10 @@ mod tests {
         assert_eq!(schedule("dynamic,4"), Some((DYNAMIC, 4)));
         assert_eq!(schedule("guided"), Some((GUIDED, 1)));
         assert_eq!(schedule("monotonic:static"), Some((STATIC | MONOTONIC, 0)));
+        assert_eq!(schedule("static"), Some((STATIC | MONOTONIC, 0)));
+        assert_eq!(schedule("nonmonotonic:auto"), Some((AUTO, 1)));
         assert_eq!(schedule("sideways"), None);
+        assert_eq!(schedule("sideways:static"), None);
     }
 
     #[test]

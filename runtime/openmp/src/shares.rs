@@ -22,6 +22,8 @@ use crate::wait::{Atop, wait};
 pub(crate) struct Loop {
     pub(crate) count: u64,
     pub(crate) begin: u64,
+    /// The value to stop at.
+    pub(crate) end: u64,
     pub(crate) step: u64,
     pub(crate) kind: u32,
     pub(crate) chunk: u64,
@@ -39,7 +41,7 @@ impl Loop {
         let count = span.div_ceil(step.unsigned_abs().max(1));
         Loop::new(
             count,
-            begin.cast_unsigned(),
+            [begin, end].map(i64::cast_unsigned),
             step.cast_unsigned(),
             kind,
             chunk,
@@ -55,19 +57,20 @@ impl Loop {
         };
         let count = to.saturating_sub(from).div_ceil(by.max(1));
         let chunk = i64::try_from(chunk).unwrap_or(i64::MAX);
-        Loop::new(count, begin, step, kind, chunk)
+        Loop::new(count, ends, step, kind, chunk)
     }
 
-    fn new(count: u64, begin: u64, step: u64, kind: u32, chunk: i64) -> Loop {
-        let kind = match kind & !MONOTONIC {
-            AUTO => STATIC,
-            kind => kind,
+    fn new(count: u64, [begin, end]: [u64; 2], step: u64, kind: u32, chunk: i64) -> Loop {
+        let (kind, chunk) = match kind & !MONOTONIC {
+            AUTO => (STATIC, 0),
+            kind => (kind, chunk),
         };
         let chunk = u64::try_from(chunk).unwrap_or(0);
         let chunk = if kind == STATIC { chunk } else { chunk.max(1) };
         Loop {
             count,
             begin,
+            end,
             step,
             kind,
             chunk,
@@ -78,6 +81,7 @@ impl Loop {
 fn fill(share: &Share, of: &Loop) {
     share.count.set(of.count);
     share.begin.set(of.begin);
+    share.end.set(of.end);
     share.step.set(of.step);
     share.kind.set(of.kind);
     // One chunk too many per member must not pass the end of the numbers.
@@ -271,6 +275,10 @@ fn static_part(count: u64, chunk: u64, size: u64, me: u64, trip: u64) -> Option<
 pub(crate) fn values(member: &Member, (first, end): (u64, u64)) -> (u64, u64) {
     let share = &member.team.shares[member.turn.get().slot];
     let value = |number: u64| {
+        if number == share.count.get() {
+            // A whole step beyond the last value may be no number at all.
+            return share.end.get();
+        }
         let distance = number.wrapping_mul(share.step.get());
         share.begin.get().wrapping_add(distance)
     };
@@ -339,8 +347,8 @@ pub(crate) fn pass_on(identity: &'static Identity) {
 }
 
 /// The schedule of `schedule(runtime)`.
-pub(crate) fn runtime_schedule(member: &Member) -> (u32, i64) {
-    let (kind, chunk) = member.controls.get().schedule;
+pub(crate) fn runtime_schedule(identity: &Identity) -> (u32, i64) {
+    let (kind, chunk) = identity.controls().schedule;
     let default = i32::from(kind & !MONOTONIC == DYNAMIC);
     (kind, i64::from(chunk.max(default)))
 }

@@ -425,6 +425,14 @@ fn a_thread_outside_every_region_waits_for_a_lock_and_goes_on_where_it_was() {
 }
 
 #[test]
+fn an_item_runs_on_a_member_of_its_region() {
+    let Some(program) = compiled("runtime/openmp/tests/c/smaller.c") else {
+        return;
+    };
+    assert_eq!(printed(&program.ours(&[], &[])), "0 strange items\n");
+}
+
+#[test]
 fn a_taskloop_makes_the_objects_of_its_items_where_they_are_used() {
     let Some(program) = compiled("runtime/openmp/tests/c/loop_objects.cpp") else {
         return;
@@ -433,4 +441,42 @@ fn a_taskloop_makes_the_objects_of_its_items_where_they_are_used() {
         let told = printed(&program.ours(&[members], &[]));
         assert_eq!(told, "0 wrong, all gone\n", "{members}");
     }
+}
+
+#[test]
+fn control_variables_are_those_of_libgomp_and_nothing_is_cancelled() {
+    let Some(program) = compiled("runtime/openmp/tests/c/controls.c") else {
+        return;
+    };
+    let environments = [
+        ("OMP_NUM_THREADS", "3"),
+        ("OMP_NUM_THREADS", "4,2"),
+        ("OMP_SCHEDULE", "static"),
+        ("OMP_SCHEDULE", "auto"),
+        ("OMP_SCHEDULE", "nonmonotonic:guided"),
+        ("OMP_SCHEDULE", "sideways:guided"),
+        ("OMP_DYNAMIC", "1"),
+        ("OMP_THREAD_LIMIT", "0"),
+        ("OMP_MAX_ACTIVE_LEVELS", "300"),
+        ("OMP_MAX_TASK_PRIORITY", "99999999999"),
+    ];
+    for environment in environments {
+        let mut plain = program.command();
+        let plain = plain.envs([environment]).output().expect("it runs");
+        let ours = program.ours(&[], &[environment]);
+        assert_eq!(printed(&ours), printed(&plain), "{environment:?}");
+    }
+}
+
+#[test]
+fn the_child_of_a_fork_leaves_the_record_to_its_parent() {
+    let Some(program) = compiled("runtime/openmp/tests/c/child.c") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("record");
+    let path = file.to_str().expect("a path of text");
+    let told = printed(&program.ours(&[path], &[("PUNCTUAL_OMP_TRACE", path)]));
+    assert_eq!(told, "no record of the child, 4 members\n");
+    assert!(file.exists(), "the parent writes it");
 }

@@ -136,7 +136,7 @@ macro_rules! runtime_loops {
         pub extern "C" fn $start(
             start: c_long, end: c_long, step: c_long, first: *mut c_long, last: *mut c_long,
         ) -> bool {
-            let (kind, chunk) = shares::runtime_schedule(me().hat());
+            let (kind, chunk) = shares::runtime_schedule(me());
             start_signed(&Loop::signed(start, end, step, kind, chunk), $ordered, first, last)
         }
 
@@ -146,7 +146,7 @@ macro_rules! runtime_loops {
             up: bool, start: c_ulonglong, end: c_ulonglong, step: c_ulonglong,
             first: *mut c_ulonglong, last: *mut c_ulonglong,
         ) -> bool {
-            let (kind, chunk) = shares::runtime_schedule(me().hat());
+            let (kind, chunk) = shares::runtime_schedule(me());
             let chunk = chunk.cast_unsigned();
             let of = Loop::unsigned(up, [start, end], step, kind, chunk);
             start_unsigned(&of, $ordered, first, last)
@@ -172,6 +172,13 @@ runtime_loops! {
 pub extern "C" fn GOMP_loop_end() {
     shares::leave(me().hat());
     region::barrier();
+}
+
+/// The same for a loop that can be cancelled: nobody cancels it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GOMP_loop_end_cancel() -> bool {
+    GOMP_loop_end();
+    false
 }
 
 /// The end of a loop without one.

@@ -16,7 +16,7 @@ pub extern "C" fn GOMP_parallel(body: Body, data: *mut u8, threads: c_uint, _fla
 
 fn begin(body: Body, data: *mut u8, threads: c_uint, of: Option<&Loop>) {
     let identity = me();
-    let size = region::size(identity.hat(), threads as usize);
+    let size = region::size(identity, threads as usize);
     region::begin(identity, size, body, data, of);
 }
 
@@ -34,7 +34,7 @@ pub extern "C" fn GOMP_parallel_end() {
 }
 
 fn with_runtime(start: c_long, end: c_long, step: c_long) -> Loop {
-    let (kind, chunk) = shares::runtime_schedule(me().hat());
+    let (kind, chunk) = shares::runtime_schedule(me());
     Loop::signed(start, end, step, kind, chunk)
 }
 
@@ -157,6 +157,13 @@ pub extern "C" fn GOMP_sections_next() -> c_uint {
 pub extern "C" fn GOMP_sections_end() {
     shares::leave(me().hat());
     region::barrier();
+}
+
+/// The same for sections that can be cancelled: nobody cancels them.
+#[unsafe(no_mangle)]
+pub extern "C" fn GOMP_sections_end_cancel() -> bool {
+    GOMP_sections_end();
+    false
 }
 
 /// The end of sections without one.

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use crate::me::me;
 use crate::parts::{FINAL, Member, Team};
-use crate::settings::{AUTO, MEMBERS, MONOTONIC, STATIC, settings};
+use crate::settings::{AUTO, LEVELS, MEMBERS, MONOTONIC, STATIC, settings};
 use crate::sys;
 
 fn int(value: usize) -> c_int {
@@ -40,7 +40,7 @@ answers! {
     /// How many members its team has.
     omp_get_num_threads, omp_get_num_threads_: |member| size(member.team);
     /// How many the next region would have.
-    omp_get_max_threads, omp_get_max_threads_: |member| int(member.controls.get().threads);
+    omp_get_max_threads, omp_get_max_threads_: |member| int(member.identity.controls().threads);
     /// CPUs of the affinity mask.
     omp_get_num_procs, omp_get_num_procs_: |_member| int(settings().cpus);
     /// Whether the caller is in a region with several members.
@@ -48,19 +48,19 @@ answers! {
         c_int::from(member.team.active_level.get() > 0)
     };
     /// Whether the number of members may be adjusted.
-    omp_get_dynamic, omp_get_dynamic_: |member| c_int::from(member.controls.get().dynamic);
+    omp_get_dynamic, omp_get_dynamic_: |member| c_int::from(member.identity.controls().dynamic);
     /// Whether regions in regions may have several members.
     omp_get_nested, omp_get_nested_: |member| {
-        c_int::from(member.controls.get().levels > member.team.active_level.get().max(1))
+        c_int::from(member.identity.controls().levels > member.team.active_level.get().max(1))
     };
     /// Members of all teams at most.
     omp_get_thread_limit, omp_get_thread_limit_: |_member| int(settings().thread_limit);
     /// Nested regions with several members, at most.
     omp_get_max_active_levels, omp_get_max_active_levels_: |member| {
-        int(member.controls.get().levels)
+        int(member.identity.controls().levels)
     };
     /// The largest number for [`omp_set_max_active_levels`].
-    omp_get_supported_active_levels, omp_get_supported_active_levels_: |_member| LEVELS;
+    omp_get_supported_active_levels, omp_get_supported_active_levels_: |_member| int(LEVELS);
     /// Regions around the caller.
     omp_get_level, omp_get_level_: |member| int(member.team.level);
     /// Those of them with several members.
@@ -70,7 +70,7 @@ answers! {
         let item = member.identity.item.get();
         c_int::from(item.is_some_and(|item| item.has(FINAL)))
     };
-    /// Cancellation is not here yet.
+    /// Nothing is ever cancelled.
     omp_get_cancellation, omp_get_cancellation_: |_member| 0;
     /// The highest priority of an item.
     omp_get_max_task_priority, omp_get_max_task_priority_: |_member| settings().most_priority;
@@ -80,6 +80,16 @@ answers! {
     omp_get_num_places, omp_get_num_places_: |_member| 0;
     /// The host is the only device.
     omp_get_num_devices, omp_get_num_devices_: |_member| 0;
+    /// The host is the only device, and its number is that of the others.
+    omp_get_default_device, omp_get_default_device_: |_member| 0;
+    /// The host is the only device.
+    omp_get_initial_device, omp_get_initial_device_: |_member| 0;
+    /// The host is the only device.
+    omp_get_device_num, omp_get_device_num_: |_member| 0;
+    /// Members are not bound to places.
+    omp_get_place_num, omp_get_place_num_: |_member| -1;
+    /// No places are named.
+    omp_get_partition_num_places, omp_get_partition_num_places_: |_member| 0;
     /// The host is the only device.
     omp_is_initial_device, omp_is_initial_device_: |_member| 1;
     /// There is one league, of one team.
@@ -88,14 +98,12 @@ answers! {
     omp_get_team_num, omp_get_team_num_: |_member| 0;
 }
 
-/// Levels that programs may ask for.
-const LEVELS: c_int = 255;
-
 fn change(change: impl FnOnce(&mut crate::settings::Controls)) {
-    let member = me().hat();
-    let mut controls = member.controls.get();
-    change(&mut controls);
-    member.controls.set(controls);
+    if let Some(item) = me().item.get() {
+        let mut controls = item.controls.get();
+        change(&mut controls);
+        item.controls.set(controls);
+    }
 }
 
 /// How many members the next regions of the caller have.
@@ -124,7 +132,7 @@ pub extern "C" fn omp_set_dynamic(dynamic: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn omp_set_nested(nested: c_int) {
     change(|controls| match (nested != 0, controls.levels > 1) {
-        (true, false) => controls.levels = 255,
+        (true, false) => controls.levels = LEVELS,
         (false, true) => controls.levels = 1,
         _ => {}
     });
@@ -133,8 +141,8 @@ pub extern "C" fn omp_set_nested(nested: c_int) {
 /// How many nested regions may have several members.
 #[unsafe(no_mangle)]
 pub extern "C" fn omp_set_max_active_levels(levels: c_int) {
-    if let Ok(levels) = usize::try_from(levels.min(LEVELS)) {
-        change(|controls| controls.levels = levels);
+    if let Ok(levels) = usize::try_from(levels) {
+        change(|controls| controls.levels = levels.min(LEVELS));
     }
 }
 
@@ -143,7 +151,12 @@ pub extern "C" fn omp_set_max_active_levels(levels: c_int) {
 pub extern "C" fn omp_set_schedule(kind: u32, chunk: c_int) {
     if (STATIC..=AUTO).contains(&(kind & !MONOTONIC)) {
         let default = c_int::from(kind & !MONOTONIC != STATIC);
-        change(|controls| controls.schedule = (kind, chunk.max(default)));
+        change(|controls| {
+            // The chunk is the implementation's with `auto`.
+            let is_auto = kind & !MONOTONIC == AUTO;
+            let before = controls.schedule.1;
+            controls.schedule = (kind, if is_auto { before } else { chunk.max(default) });
+        });
     }
 }
 
@@ -153,7 +166,7 @@ pub extern "C" fn omp_set_schedule(kind: u32, chunk: c_int) {
 /// The addresses of two variables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn omp_get_schedule(kind: *mut u32, chunk: *mut c_int) {
-    let (schedule, size) = me().hat().controls.get().schedule;
+    let (schedule, size) = me().controls().schedule;
     // SAFETY: as the caller vouches.
     unsafe { kind.write(schedule) };
     // SAFETY: as the caller vouches.

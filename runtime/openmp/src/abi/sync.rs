@@ -1,7 +1,7 @@
 //! `barrier`, `single`, `critical`, `atomic` and the locks of programs.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 use crate::carry::beat;
 use crate::locks;
@@ -12,6 +12,25 @@ use crate::region;
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_barrier() {
     region::barrier();
+}
+
+/// A barrier of a region that can be cancelled: nobody cancels it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GOMP_barrier_cancel() -> bool {
+    region::barrier();
+    false
+}
+
+/// Whether the construct is cancelled: never, for `omp_get_cancellation` says that it cannot be.
+#[unsafe(no_mangle)]
+pub extern "C" fn GOMP_cancel(_which: c_int, _condition: bool) -> bool {
+    false
+}
+
+/// The same, asked by one that does not cancel it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GOMP_cancellation_point(_which: c_int) -> bool {
+    false
 }
 
 /// Whether the caller is the one that executes the region.
@@ -145,15 +164,40 @@ pub unsafe extern "C" fn omp_init_lock_with_hint(place: *mut u32, _hint: c_int) 
 #[derive(Debug)]
 pub struct NestLock {
     word: AtomicU32,
-    count: c_int,
-    /// The item that has it.
-    owner: usize,
+    /// By the owner.
+    count: AtomicI32,
+    /// The item that has it. Others may look.
+    owner: AtomicUsize,
 }
 
 fn running_item() -> usize {
     me().item
         .get()
         .map_or(0, |item| core::ptr::from_ref(item).addr())
+}
+
+/// A lock of the program.
+///
+/// # Safety
+/// The address is that of a nested lock that lives as long as anybody uses it.
+unsafe fn nest<'a>(lock: *mut NestLock) -> &'a NestLock {
+    // SAFETY: as the caller vouches; all fields are atomic.
+    unsafe { &*lock }
+}
+
+impl NestLock {
+    /// Only the running item writes its own address there.
+    fn is_mine(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == running_item()
+    }
+
+    /// Once more, by the item that has it.
+    fn count_up(&self) -> c_int {
+        self.owner.store(running_item(), Ordering::Relaxed);
+        let count = self.count.load(Ordering::Relaxed) + 1;
+        self.count.store(count, Ordering::Relaxed);
+        count
+    }
 }
 
 /// A free lock.
@@ -164,8 +208,8 @@ fn running_item() -> usize {
 pub unsafe extern "C" fn omp_init_nest_lock(lock: *mut NestLock) {
     let free = NestLock {
         word: AtomicU32::new(0),
-        count: 0,
-        owner: 0,
+        count: AtomicI32::new(0),
+        owner: AtomicUsize::new(0),
     };
     // SAFETY: as the caller vouches.
     unsafe { lock.write(free) };
@@ -185,25 +229,6 @@ pub unsafe extern "C" fn omp_init_nest_lock_with_hint(lock: *mut NestLock, _hint
 #[unsafe(no_mangle)]
 pub extern "C" fn omp_destroy_nest_lock(_lock: *mut NestLock) {}
 
-/// The owner of a nested lock, as somebody sees it who may not be it.
-///
-/// # Safety
-/// The address is that of a nested lock.
-unsafe fn is_mine(lock: *mut NestLock) -> bool {
-    // SAFETY: as the caller vouches; only this item writes its own address there.
-    unsafe { (&raw const (*lock).owner).read_volatile() == running_item() }
-}
-
-/// # Safety
-/// The running item has the lock.
-unsafe fn count_up(lock: *mut NestLock) -> c_int {
-    // SAFETY: as the caller vouches.
-    let lock = unsafe { &mut *lock };
-    lock.owner = running_item();
-    lock.count += 1;
-    lock.count
-}
-
 /// Waits for a lock, or takes it once more.
 ///
 /// # Safety
@@ -211,12 +236,11 @@ unsafe fn count_up(lock: *mut NestLock) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn omp_set_nest_lock(lock: *mut NestLock) {
     // SAFETY: as the caller vouches.
-    if !unsafe { is_mine(lock) } {
-        // SAFETY: as above.
-        locks::lock(unsafe { &(*lock).word });
+    let lock = unsafe { nest(lock) };
+    if !lock.is_mine() {
+        locks::lock(&lock.word);
     }
-    // SAFETY: it is this item's now.
-    unsafe { count_up(lock) };
+    lock.count_up();
 }
 
 /// Takes a lock if nobody else has it: how often it is held, else 0.
@@ -226,26 +250,25 @@ pub unsafe extern "C" fn omp_set_nest_lock(lock: *mut NestLock) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn omp_test_nest_lock(lock: *mut NestLock) -> c_int {
     // SAFETY: as the caller vouches.
-    let mine = unsafe { is_mine(lock) };
-    // SAFETY: as above.
-    if !mine && !locks::try_lock(unsafe { &(*lock).word }) {
+    let lock = unsafe { nest(lock) };
+    if !lock.is_mine() && !locks::try_lock(&lock.word) {
         return 0;
     }
-    // SAFETY: it is this item's now.
-    unsafe { count_up(lock) }
+    lock.count_up()
 }
 
 /// Lets a lock go as often as it was taken.
 ///
 /// # Safety
-/// The running item has this nested lock.
+/// The address is that of a nested lock of the program; the running item has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn omp_unset_nest_lock(lock: *mut NestLock) {
     // SAFETY: as the caller vouches.
-    let held = unsafe { &mut *lock };
-    held.count -= 1;
-    if held.count == 0 {
-        held.owner = 0;
-        locks::unlock(&held.word);
+    let lock = unsafe { nest(lock) };
+    let count = lock.count.load(Ordering::Relaxed) - 1;
+    lock.count.store(count, Ordering::Relaxed);
+    if count == 0 {
+        lock.owner.store(0, Ordering::Relaxed);
+        locks::unlock(&lock.word);
     }
 }

@@ -26,6 +26,7 @@ const FLAG_IF: c_uint = 1 << 10;
 const FLAG_NOGROUP: c_uint = 1 << 11;
 const FLAG_REDUCTION: c_uint = 1 << 12;
 const FLAG_DETACH: c_uint = 1 << 13;
+const FLAG_STRICT: c_uint = 1 << 14;
 
 fn running(identity: &Identity) -> &'static Item {
     identity.item.get().expect("running code has an item")
@@ -272,7 +273,8 @@ pub extern "C" fn GOMP_taskgroup_end() {
 
 /// A loop that becomes items, each with a range of iterations in its first two words.
 struct Ranges {
-    first: u64,
+    /// The values of the loop: the first one, and the one to stop at.
+    ends: [u64; 2],
     step: u64,
     iterations: u64,
     items: u64,
@@ -282,32 +284,50 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn new(first: u64, step: u64, iterations: u64, asked: u64, flags: c_uint, size: u64) -> Ranges {
-        let items = match (asked, flags & FLAG_GRAINSIZE != 0) {
-            (0, _) => size,
-            (grain, true) => iterations / grain,
-            (count, false) => count,
+    fn new(
+        ends: [u64; 2],
+        step: u64,
+        iterations: u64,
+        asked: u64,
+        flags: c_uint,
+        size: u64,
+    ) -> Ranges {
+        let has_grain = asked > 0 && flags & FLAG_GRAINSIZE != 0;
+        let is_strict = has_grain && flags & FLAG_STRICT != 0;
+        let items = match asked {
+            0 => size,
+            grain if is_strict => iterations.div_ceil(grain),
+            grain if has_grain => iterations / grain,
+            count => count,
         };
         let items = items.clamp(1, iterations.max(1));
+        let (each, longer) = match is_strict {
+            true => (asked, 0),
+            false => (iterations / items, iterations % items),
+        };
         Ranges {
-            first,
+            ends,
             step,
             iterations,
             items,
-            each: iterations / items,
-            longer: iterations % items,
+            each,
+            longer,
         }
     }
 
     fn value(&self, number: u64) -> u64 {
-        self.first.wrapping_add(number.wrapping_mul(self.step))
+        if number >= self.iterations {
+            // A whole step beyond the last value may be no number at all.
+            return self.ends[1];
+        }
+        self.ends[0].wrapping_add(number.wrapping_mul(self.step))
     }
 
     /// The values that item `number` begins and ends with.
     fn of(&self, number: u64) -> [u64; 2] {
         let begin = number * self.each + number.min(self.longer);
-        let end = begin + self.each + u64::from(number < self.longer);
-        [self.value(begin), self.value(end.min(self.iterations))]
+        let end = begin.saturating_add(self.each + u64::from(number < self.longer));
+        [self.value(begin), self.value(end)]
     }
 }
 
@@ -360,8 +380,8 @@ macro_rules! taskloops {
             start: $value, end: $value, step: $value,
         ) {
             let iterations = $count(flags & FLAG_UP != 0, start, end, step);
-            let first = $word(start);
-            let ranges = Ranges::new(first, $word(step), iterations, asked, flags, team_size());
+            let ends = [$word(start), $word(end)];
+            let ranges = Ranges::new(ends, $word(step), iterations, asked, flags, team_size());
             let arguments = Arguments {
                 body,
                 data,
@@ -396,10 +416,22 @@ mod tests {
 
     #[test]
     fn a_taskloop_gives_every_iteration_to_one_item() {
-        for (iterations, asked, flags) in
-            [(10, 3, 0), (10, 3, FLAG_GRAINSIZE), (2, 5, 0), (7, 0, 0)]
-        {
-            let ranges = Ranges::new(100, 2, iterations, asked, flags, 4);
+        let strict = FLAG_GRAINSIZE | FLAG_STRICT;
+        for (iterations, asked, flags) in [
+            (10, 3, 0),
+            (10, 3, FLAG_GRAINSIZE),
+            (10, 3, strict),
+            (10, 30, strict),
+            (2, 5, 0),
+            (2, 5, FLAG_STRICT),
+            (7, 0, 0),
+        ] {
+            let ranges = Ranges::new([100, 99 + 2 * iterations], 2, iterations, asked, flags, 4);
+            let ends: Vec<_> = (0..ranges.items).map(|item| ranges.of(item)[1]).collect();
+            assert!(
+                ends.ends_with(&[99 + 2 * iterations]),
+                "the end of the loop, no value behind it"
+            );
             let values: Vec<u64> = (0..ranges.items)
                 .map(|number| ranges.of(number))
                 .flat_map(|[begin, end]| (begin..end).step_by(2))
@@ -407,7 +439,12 @@ mod tests {
             let expected: Vec<u64> = (0..iterations).map(|i| 100 + 2 * i).collect();
             assert_eq!(values, expected, "{iterations} {asked} {flags}");
         }
-        let grains = Ranges::new(0, 1, 10, 3, FLAG_GRAINSIZE, 4);
+        let strict = Ranges::new([0, 10], 1, 10, 4, strict, 4);
+        assert_eq!(
+            [0, 1, 2].map(|item| strict.of(item)),
+            [[0, 4], [4, 8], [8, 10]]
+        );
+        let grains = Ranges::new([0, 10], 1, 10, 3, FLAG_GRAINSIZE, 4);
         assert_eq!(
             grains.items, 3,
             "no item has fewer iterations than its grain"
