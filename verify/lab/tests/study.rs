@@ -154,7 +154,10 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
         (&["gang-admission", "--rounds", "0"], "rounds"),
         (&["plan-success", "--sets", "0"], "sets"),
         (&["plan-homes", "--runs", "4"], "too few for an interval"),
-        (&["plan-times", "--on", "linux"], "plans have no clock"),
+        (
+            &["plan-times", "--on", "linux"],
+            "this study is of virtual time",
+        ),
         (
             &["plan-switches", "--probabilities", "1001"],
             "probabilities",

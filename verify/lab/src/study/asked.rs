@@ -8,7 +8,7 @@ use punctual_terminal::ending::Failure;
 use crate::answers::{Found, Row, World};
 use crate::costs::Costs;
 use crate::plans::{self, Pacing};
-use crate::{bsp, gang_admission, live, skew};
+use crate::{bsp, gang_admission, live, skew, slots};
 
 /// More members are no gang of `core/gang` in virtual time.
 const MOST_MEMBERS: u64 = 255;
@@ -55,6 +55,8 @@ pub(crate) enum Question {
         sets: u64,
         pacing: Pacing,
     },
+    /// Finishing times over the length of a slot in cycles.
+    Slots { lengths: Vec<u64> },
 }
 
 impl Question {
@@ -68,24 +70,25 @@ impl Question {
             Question::PlanSwitches { .. } => "plan-switches",
             Question::PlanHomes { .. } => "plan-homes",
             Question::PlanTimes { .. } => "plan-times",
+            Question::Slots { .. } => "slots",
         }
     }
 
-    /// Whether it is about plans, which have no price and no clock.
-    pub(crate) fn is_of_plans(&self) -> bool {
+    /// Whether it is about gangs: no other study has prices, or can be done on Linux.
+    pub(crate) fn has_prices(&self) -> bool {
         matches!(
             self,
-            Question::PlanSuccess { .. }
-                | Question::PlanSwitches { .. }
-                | Question::PlanHomes { .. }
-                | Question::PlanTimes { .. }
+            Question::Clocks { .. }
+                | Question::GangAdmission { .. }
+                | Question::Skew { .. }
+                | Question::Bsp { .. }
         )
     }
 }
 
 impl Question {
-    /// Whether a study of plans means something.
-    fn check_plans(&self) -> Result<(), Failure> {
+    /// Whether a study without prices means something.
+    fn check_rest(&self) -> Result<(), Failure> {
         match self {
             Question::PlanSuccess { sets } => listed("sets", &[*sets], MOST_OBSERVATIONS),
             Question::PlanSwitches {
@@ -123,6 +126,7 @@ impl Question {
                 listed("segment", &[pacing.segment_ns], 1_000_000)?;
                 listed("margin", &[pacing.margin_percent], 99)
             }
+            Question::Slots { lengths } => listed("lengths", lengths, 10_000_000),
             _ => Ok(()),
         }
     }
@@ -171,9 +175,9 @@ impl Study for Asked {
 
     fn check(&self) -> Result<(), Failure> {
         self.costs.check().map_err(Failure::input)?;
-        if self.question.is_of_plans() && self.world == World::Linux {
+        if !self.question.has_prices() && self.world == World::Linux {
             return Err(Failure::input(format!(
-                "{}: plans have no clock; `punctual bench plan` times them here",
+                "{}: this study is of virtual time; `punctual bench` has plans and graphs here",
                 self.question.name()
             )));
         }
@@ -212,7 +216,7 @@ impl Study for Asked {
                     .collect();
                 listed("periods", &periods, 1_000_000)
             }
-            of => of.check_plans(),
+            of => of.check_rest(),
         }
     }
 
@@ -250,6 +254,7 @@ impl Study for Asked {
             Question::PlanTimes {
                 allowed_us, sizes, ..
             } => cross(allowed_us, sizes),
+            Question::Slots { lengths } => cross(lengths, &[0, 1]),
         }
     }
 
@@ -271,7 +276,7 @@ impl Study for Asked {
         let is_of = |row: &Row| match &self.question {
             Question::Clocks { .. } => true,
             Question::Bsp { .. } => (row.at(0), row.at(2)) == *unit,
-            of if of.is_of_plans() => (row.at(0), row.at(1)) == *unit,
+            of if !of.has_prices() => (row.at(0), row.at(1)) == *unit,
             _ => row.at(0) == unit.0,
         };
         line.unit == number && !line.rows.is_empty() && line.rows.iter().all(is_of)
@@ -296,6 +301,7 @@ impl Asked {
             Question::PlanTimes { sets, pacing, .. } => {
                 plans::times((first, second), (*sets, *pacing), seed)
             }
+            Question::Slots { .. } => slots::unit(first, second),
         }
     }
 }

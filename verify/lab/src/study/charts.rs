@@ -6,9 +6,9 @@ use crate::answers::{Row, World, quantile, real};
 use crate::asked::{Asked, Question};
 use crate::bsp::MODES;
 use crate::gang_admission::{FORMS, GANGS, STEPS};
-use crate::plans;
 use crate::skew::{CORRECTIONS, LOADS, SPARED};
 use crate::sums::{Sum, extremes, joined, of_work, sorted_skews};
+use crate::{plans, slots};
 
 /// The drawings of a study's rows.
 pub(crate) fn of(asked: &Asked, rows: &[Row]) -> Vec<Chart> {
@@ -17,6 +17,7 @@ pub(crate) fn of(asked: &Asked, rows: &[Row]) -> Vec<Chart> {
         Question::GangAdmission { members, .. } => admissions(&joined(rows), members),
         Question::Skew { members, .. } => skews(rows, members, asked.world),
         Question::Bsp { .. } => work(rows),
+        Question::Slots { .. } => return slots::charts(rows),
         of => return plans::charts(of, rows),
     };
     let machine = &asked.costs.machine;

@@ -37,7 +37,7 @@ pub(crate) fn measure(asked: &Asked, (first, second): Unit) -> Result<Vec<Row>, 
         Question::GangAdmission { .. } => admission::unit(second),
         Question::Skew { .. } => starts::unit(&asked.costs, second),
         Question::Bsp { grains, .. } => bsp::unit(&asked.costs, (first, second), grains),
-        _ => Err("plans have no clock".into()),
+        _ => Err("this study is of virtual time".into()),
     }
 }
 

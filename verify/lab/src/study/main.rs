@@ -1,4 +1,4 @@
-//! `punctual study`: the costs of gangs, how well they keep in step, and the planner of groups.
+//! `punctual study`: costs and skews of gangs, the planner of groups, lengths of slots.
 //!
 //! In virtual time the very steps of `core/gang` are taken, each at the price that it has on this
 //! machine; on Linux two CPUs do the same for real. Every table and every drawing says which.
@@ -30,6 +30,7 @@ mod live;
 mod member;
 mod plans;
 mod skew;
+mod slots;
 mod sums;
 mod windows;
 
@@ -46,7 +47,7 @@ use punctual_lab::{Shard, Study, results, svg};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
-/// Studies the costs of gangs, how well they keep in step, and how well groups are planned
+/// Studies costs and skews of gangs, how well groups are planned, and lengths of slots
 ///
 /// In virtual time the steps of a gang cost what they cost on this machine; with `--on linux` two
 /// CPUs of it do the same for real. The results are lines of JSON; a run that was ended goes on
@@ -169,6 +170,14 @@ enum Action {
         #[command(flatten)]
         run: RunArgs,
     },
+    /// Finishing times of decoders over the length of their slots, by task scheduler
+    Slots {
+        /// Lengths of a slot in cycles; 10,000 to 300,000 when left out
+        #[arg(long, value_delimiter = ',', value_name = "CYCLES,...")]
+        lengths: Option<Vec<u64>>,
+        #[command(flatten)]
+        run: RunArgs,
+    },
     /// Measures what the primitive steps cost here, and prints it as TOML
     Costs,
     /// Joins the results of all shards: the same bytes as of one run
@@ -217,7 +226,8 @@ impl Args {
             | Action::PlanSuccess { run, .. }
             | Action::PlanSwitches { run, .. }
             | Action::PlanHomes { run, .. }
-            | Action::PlanTimes { run, .. } => run.shown.json,
+            | Action::PlanTimes { run, .. }
+            | Action::Slots { run, .. } => run.shown.json,
             Action::Merge(merge) => merge.shown.json,
             Action::Costs => false,
         }
@@ -270,6 +280,10 @@ fn execute(args: &Args) -> Ended {
         | Action::PlanSwitches { .. }
         | Action::PlanHomes { .. }
         | Action::PlanTimes { .. } => plan(&args.action),
+        Action::Slots { lengths, run } => {
+            let lengths = or(lengths, &slots::LENGTHS);
+            answer(Question::Slots { lengths }, World::Sim, run)
+        }
         Action::Costs => {
             let costs = live::costs().map_err(Failure::run)?;
             let text = toml::to_string(&costs);
@@ -373,10 +387,10 @@ fn answer(question: Question, usual: World, run: &RunArgs) -> Ended {
     };
     // A question that makes no sense is told before anything is measured.
     asked.check()?;
-    asked.costs = if !asked.question.is_of_plans() {
+    asked.costs = if asked.question.has_prices() {
         run.prices()?
     } else if run.costs.is_some() {
-        return Err(Failure::input("--costs: a study of plans has no prices"));
+        return Err(Failure::input("--costs: this study has no prices"));
     } else {
         costs::none()
     };

@@ -8,7 +8,7 @@ use punctual_terminal::table::Table;
 use crate::answers::{Row, quantile, real};
 use crate::asked::{Asked, Question};
 use crate::bsp::{ADMITTED, MODES, SLICES};
-use crate::plans;
+use crate::{plans, slots};
 
 /// The table of a study's rows.
 pub(crate) fn table(asked: &Asked, rows: &[Row]) -> Table {
@@ -17,6 +17,7 @@ pub(crate) fn table(asked: &Asked, rows: &[Row]) -> Table {
         Question::GangAdmission { .. } => admissions(rows),
         Question::Skew { .. } => skews(rows),
         Question::Bsp { .. } => work(rows),
+        Question::Slots { .. } => slots::table(rows),
         of => plans::table(of, rows),
     }
 }
