@@ -208,6 +208,9 @@ pub(crate) struct Line(pub(crate) AtomicU64);
 pub(crate) struct Team {
     /// The outermost team around it; set once, before anybody sees it.
     pub(crate) root: Cell<Option<&'static Team>>,
+    /// Of a root: members beside the first ones of all regions below it and its own, as far as they
+    /// are limited.
+    pub(crate) further: AtomicUsize,
     pub(crate) outer: Option<&'static Member>,
     pub(crate) level: usize,
     /// By the first member, between regions.
@@ -469,6 +472,7 @@ impl Team {
     pub(crate) fn new(outer: Option<&'static Member>) -> Team {
         Team {
             root: Cell::new(None),
+            further: AtomicUsize::new(0),
             outer,
             level: outer.map_or(0, |outer| outer.team.level + 1),
             is_outermost: Cell::new(false),

@@ -40,10 +40,36 @@ pub(crate) fn size(identity: &Identity, asked: usize) -> usize {
     } else {
         MEMBERS
     };
-    wanted.min(free).min(settings.thread_limit).min(MEMBERS)
+    wanted.min(free).min(MEMBERS)
 }
 
-/// Begins a region: the caller is the first member of the team afterwards.
+/// So many members of those that are wanted as the limit leaves (`OMP_THREAD_LIMIT`): it is for all
+/// teams with the same root.
+fn allowed(team: &Team, wanted: usize) -> usize {
+    let limit = settings().thread_limit;
+    let root = team.root.get().filter(|_| limit < usize::MAX && wanted > 1);
+    let Some(root) = root else {
+        return wanted;
+    };
+    let allowed = |further: usize| wanted.min(limit.saturating_sub(further)).max(1);
+    let more = |further: usize| Some(further + allowed(further) - 1);
+    let order = (Ordering::Relaxed, Ordering::Relaxed);
+    let before = root.further.fetch_update(order.0, order.1, more);
+    before.map_or(wanted, allowed)
+}
+
+/// The region of the team is over: others may have its members.
+fn allow_others(team: &Team) {
+    if settings().thread_limit < usize::MAX
+        && let Some(root) = team.root.get()
+    {
+        let further = team.size.load(Ordering::Relaxed) - 1;
+        root.further.fetch_sub(further, Ordering::Relaxed);
+    }
+}
+
+/// Begins a region of so many members, if the limit allows them: the caller is the first member of
+/// the team afterwards.
 pub(crate) fn begin(
     identity: &'static Identity,
     size: usize,
@@ -53,6 +79,7 @@ pub(crate) fn begin(
 ) -> &'static Team {
     let outer = identity.hat();
     let team = kept_team(outer).unwrap_or_else(|| new_team(identity, outer));
+    let size = allowed(team, size);
     if carry::members(team).len() < size {
         grow(team, size);
     }
@@ -133,6 +160,7 @@ pub(crate) fn end(identity: &'static Identity, team: &'static Team) {
         .expect("a region has a member that encountered it");
     identity.member.set(Some(outer));
     identity.item.set(first.implicit.parent.get());
+    allow_others(team);
     team.spare.set(outer.below.replace(Some(team)));
 }
 

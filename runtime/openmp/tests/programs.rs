@@ -480,3 +480,15 @@ fn the_child_of_a_fork_leaves_the_record_to_its_parent() {
     assert_eq!(told, "no record of the child, 4 members\n");
     assert!(file.exists(), "the parent writes it");
 }
+
+#[test]
+fn the_limit_of_threads_is_for_all_teams_together() {
+    let Some(program) = compiled("runtime/openmp/tests/c/limit.c") else {
+        return;
+    };
+    for (limit, members) in [("3", 3), ("5", 5), ("100", 12)] {
+        let told = printed(&program.ours(&[], &[("OMP_THREAD_LIMIT", limit)]));
+        let expected = format!("{} members of inner regions in 10 rounds\n", 10 * members);
+        assert_eq!(told, expected, "{limit}");
+    }
+}

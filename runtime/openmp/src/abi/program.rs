@@ -53,7 +53,7 @@ answers! {
     omp_get_nested, omp_get_nested_: |member| {
         c_int::from(member.identity.controls().levels > member.team.active_level.get().max(1))
     };
-    /// Members of all teams at most.
+    /// Members of all teams of a thread of the program, at most.
     omp_get_thread_limit, omp_get_thread_limit_: |_member| int(settings().thread_limit);
     /// Nested regions with several members, at most.
     omp_get_max_active_levels, omp_get_max_active_levels_: |member| {
