@@ -48,6 +48,7 @@ fn boundaries(seen: &BoundaryCounters) -> Option<Boundaries> {
         late_programs_ns: of(seen.late_programs),
         disturbed: seen.disturbed,
         over_own: seen.over_own,
+        over_timer: seen.over_timer,
         over_missing: seen.over_missing,
     })
 }

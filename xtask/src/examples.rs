@@ -11,7 +11,11 @@ use crate::step::{Outcome, Tally, Tests, run_logged};
 use crate::workspace::Workspace;
 
 /// Examples that exist to be refused; all others are admitted, and met in virtual time.
-const REFUSED: [&str; 2] = ["avionics-one-cpu.toml", "waters2019.toml"];
+const REFUSED: [&str; 3] = [
+    "avionics-one-cpu.toml",
+    "live-tree-refused.toml",
+    "waters2019.toml",
+];
 
 /// Examples of several files, which measure: each is asked for one short round, and where its plot
 /// goes.

@@ -9,7 +9,8 @@ use punctual_terminal::output;
 /// Prints a graph of a system file in the XML of SDF3
 ///
 /// Actors, FIFOs, rates, times, capacities and token sizes are kept. Tiles, orders, work, places,
-/// copies and requirements have no place there.
+/// copies and requirements have no place there. Actors of SDF3 overlap with themselves: each gets a
+/// channel to itself with one token, unless it has one, and `import` takes that back.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 printed; 2 the file has mistakes, or no such graph; 3 nothing could be written.\n\n\

@@ -23,14 +23,17 @@ pub struct Boundaries {
     pub late_programs_ns: Quantiles,
     /// Boundaries at which time was missing.
     pub disturbed: u64,
-    /// Boundaries that took longer than declared, by the core's own doing.
+    /// Boundaries that took longer than declared, by the work of the core alone; in logs that are
+    /// older than `over_timer` also by late timers.
     pub over_own: u64,
+    /// The same, which would not have had their timers come in time.
+    pub over_timer: u64,
     /// The same, which would not have without the missing time.
     pub over_missing: u64,
 }
 
 /// How many numbers it has.
-const NUMBERS: usize = 16;
+const NUMBERS: usize = 17;
 
 impl Boundaries {
     /// All numbers, in the order of the text form.
@@ -43,14 +46,21 @@ impl Boundaries {
             self.disturbed,
             self.over_own,
             self.over_missing,
+            self.over_timer,
         ];
-        let [m, n, o] = counts;
-        [declared, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o]
+        let [m, n, o, p] = counts;
+        [declared, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
     }
 
-    /// From its numbers; `None`: these are not as many.
+    /// From its numbers; `None`: these are not as many. Older logs lack the last one.
     pub(crate) fn of_numbers(numbers: &[u64]) -> Option<Boundaries> {
-        let numbers: &[u64; NUMBERS] = numbers.try_into().ok()?;
+        let older = |numbers: &[u64; NUMBERS - 1]| {
+            let mut all = [0; NUMBERS];
+            all[..NUMBERS - 1].copy_from_slice(numbers);
+            all
+        };
+        let read = numbers.try_into().ok();
+        let numbers: [u64; NUMBERS] = read.or_else(|| numbers.try_into().ok().map(older))?;
         let at =
             |first: usize| Quantiles::seen(numbers[first], [1, 2, 3].map(|i| numbers[first + i]));
         Some(Boundaries {
@@ -61,6 +71,7 @@ impl Boundaries {
             disturbed: numbers[13],
             over_own: numbers[14],
             over_missing: numbers[15],
+            over_timer: numbers[16],
         })
     }
 }
@@ -89,15 +100,16 @@ impl fmt::Display for Boundaries {
             write!(f, "; time was missing at {}", Count(self.disturbed))?;
         }
         if self.declared_ns > 0 {
-            let over = Count(self.over_own + self.over_missing);
-            write!(
-                f,
-                "; {over} longer than the declared {}",
-                Short(self.declared_ns)
-            )?;
-            if self.over_own + self.over_missing > 0 {
-                let (own, missing) = (Count(self.over_own), Count(self.over_missing));
-                write!(f, " (own {own}, missing time {missing})")?;
+            let causes = [self.over_own, self.over_timer, self.over_missing];
+            let over = causes.into_iter().fold(0, u64::saturating_add);
+            let declared = Short(self.declared_ns);
+            write!(f, "; {} longer than the declared {declared}", Count(over))?;
+            if over > 0 {
+                let [work, timer, missing] = causes.map(Count);
+                write!(
+                    f,
+                    " (work {work}, late timer {timer}, missing time {missing})"
+                )?;
             }
         }
         Ok(())
@@ -110,25 +122,28 @@ mod tests {
 
     #[test]
     fn numbers_are_read_as_they_are_written_and_no_others() {
-        let numbers: Vec<u64> = (1..=16).collect();
+        let numbers: Vec<u64> = (1..=17).collect();
         let read = Boundaries::of_numbers(&numbers).expect("as many as it has");
         assert_eq!(read.numbers().to_vec(), numbers);
         assert_eq!((read.declared_ns, read.over_missing), (1, 16));
+        assert_eq!((read.over_own, read.over_timer), (15, 17));
         assert_eq!((read.late_ns.n, read.late_ns.max), (6, Some(9)));
-        assert_eq!(Boundaries::of_numbers(&numbers[1..]), None);
-        let none = Boundaries::of_numbers(&[0; 16]).expect("as many as it has");
+        let older = Boundaries::of_numbers(&numbers[..16]).expect("an older log");
+        let over_timer = 0;
+        assert_eq!(older, Boundaries { over_timer, ..read });
+        assert_eq!(Boundaries::of_numbers(&numbers[..15]), None);
+        assert_eq!(Boundaries::of_numbers(&[1; 18]), None);
+        let none = Boundaries::of_numbers(&[0; 17]).expect("as many as it has");
         assert_eq!(none, Boundaries::default(), "nothing seen is no figure");
     }
 
     #[test]
     fn a_longer_boundary_is_told_with_its_cause() {
-        let mut seen = Boundaries::of_numbers(&[50_000; 16]).expect("as many as it has");
-        (seen.over_own, seen.over_missing) = (2, 3);
+        let mut seen = Boundaries::of_numbers(&[50_000; 17]).expect("as many as it has");
+        (seen.over_own, seen.over_timer, seen.over_missing) = (2, 4, 3);
         let text = seen.to_string();
-        assert!(
-            text.contains("5 longer than the declared 50us (own 2, missing time 3)"),
-            "{text}"
-        );
+        let said = "9 longer than the declared 50us (work 2, late timer 4, missing time 3)";
+        assert!(text.contains(said), "{text}");
         assert!(text.contains("slots of programs begin after p50"), "{text}");
     }
 }

@@ -125,6 +125,25 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
 }
 
 #[test]
+fn the_shipped_change_that_is_refused_says_what_the_guide_says_and_its_fix_mends_it() {
+    let file = example("live-tree-refused.toml");
+    let refused = output(&["check", &file]);
+    assert_eq!(code(&refused), 1);
+    let said = stdout(&refused);
+    let why = said.find("after change more: ").expect("the reason");
+    let why = said[why..].trim_end();
+    assert_eq!(why.lines().count(), 4, "{why}");
+    let guide = example("../doc/guide/13-changes.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    assert!(guide.contains(why), "{why}");
+    let folder = Folder::new("refused-example");
+    let text = std::fs::read_to_string(&file).expect("an example");
+    let mended = text.replacen("wcet = \"1ms\"", "wcet = \"250us\"", 1);
+    let mended = folder.write("mended.toml", &mended);
+    assert_eq!(code(&output(&["check", &mended])), 0);
+}
+
+#[test]
 fn the_answer_stands_in_the_first_line_for_people() {
     let admitted = output(&["check", &example("two-tasks.toml")]);
     assert!(

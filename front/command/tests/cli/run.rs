@@ -76,6 +76,7 @@ fn a_run_with_slots_tells_its_boundaries() {
     assert_eq!(seen["declared_ns"], 100_000);
     // An ordinary user's run has the CPU for as much of the time as others leave.
     assert!(seen["work_ns"]["n"].as_u64() > Some(10), "{seen}");
+    assert!(seen["over_timer"].is_u64(), "{seen}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use punctual_model::{
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
+use super::{ONCE, keeps_apart};
 use crate::diagnostic::Diagnostic;
 use crate::source::Source;
 
@@ -271,10 +272,11 @@ impl File {
         }
         let mut system = System::default();
         let mut graph = Graph::new(self.name.clone());
+        let mut fifos = Vec::new();
         for channel in &self.channels {
             let (from, produce) = self.end(channel, true)?;
             let (to, consume) = self.end(channel, false)?;
-            graph.fifos.push(Fifo {
+            let fifo = Fifo {
                 name: channel.name.clone(),
                 from,
                 to,
@@ -284,7 +286,11 @@ impl File {
                 capacity: channel.capacity,
                 token_size: channel.token_size,
                 place: Place::default(),
-            });
+            };
+            if !is_implied(&fifo, &channel.from.0) {
+                graph.fifos.push(fifo);
+                fifos.push(channel.range.clone());
+            }
         }
         for (index, actor) in self.actors.iter().enumerate() {
             let Some(times) = &actor.times else {
@@ -310,14 +316,18 @@ impl File {
         system.graphs.push(graph);
         let places = Places {
             actors: self.actors.into_iter().map(|actor| actor.range).collect(),
-            fifos: self
-                .channels
-                .into_iter()
-                .map(|channel| channel.range)
-                .collect(),
+            fifos,
         };
         Ok((system, places))
     }
+}
+
+/// Whether a channel says what every actor of ours implies, and nothing more.
+fn is_implied(fifo: &Fifo, actor: &str) -> bool {
+    let name = fifo.name.strip_prefix(ONCE);
+    let rest = name.and_then(|name| name.strip_prefix(actor));
+    let is_named = rest.is_some_and(|rest| rest.bytes().all(|byte| byte == b'-'));
+    is_named && keeps_apart(fifo) && fifo.capacity.is_none() && fifo.token_size == 0
 }
 
 /// The element of an event, with its attributes read.

@@ -2,13 +2,17 @@
 
 use std::fmt::{Display, Write};
 
-use punctual_model::Graph;
+use punctual_model::{ActorId, Graph};
 use quick_xml::escape::escape;
+
+use super::{ONCE, keeps_apart};
 
 /// Writes a graph in the XML of SDF3, as `sdf` where every actor has one phase and as `csdf`
 /// otherwise. [`crate::read_sdf3`] gives the same actors and FIFOs again; tiles, orders, work,
-/// places, copies and requirements are lost. O(size).
+/// places, copies and requirements are lost. Each actor without a channel to itself that keeps its
+/// firings apart gets one (`once-ACTOR`), because actors of SDF3 overlap. O(actors · FIFOs).
 pub fn write_sdf3(graph: &Graph) -> String {
+    let graph = &firing_once(graph);
     let fifos = graph.fifos.iter();
     let cycles = fifos.flat_map(|fifo| [fifo.produce.len(), fifo.consume.len()]);
     let mut cycles = cycles.chain(graph.actors.iter().map(|actor| actor.wcet.len()));
@@ -31,6 +35,23 @@ pub fn write_sdf3(graph: &Graph) -> String {
     out.line(1, "</applicationGraph>");
     out.line(0, "</sdf3>");
     out.0
+}
+
+/// The graph with what our actors imply: each fires once at a time.
+fn firing_once(graph: &Graph) -> Graph {
+    let mut all = graph.clone();
+    for (actor, id) in graph.actors.iter().zip((0..).map(ActorId)) {
+        let mut own = graph.fifos.iter().filter(|fifo| fifo.from == id);
+        if own.any(keeps_apart) {
+            continue;
+        }
+        let mut name = format!("{ONCE}{}", actor.name);
+        while all.fifos.iter().any(|fifo| fifo.name == name) {
+            name.push('-');
+        }
+        all.fifo(name, id, id).initial = 1;
+    }
+    all
 }
 
 fn actor_name(graph: &Graph, index: usize) -> String {

@@ -60,6 +60,38 @@ fn the_shipped_decoder_survives_the_way() {
     assert_eq!(system.graphs, [graph]);
 }
 
+#[test]
+fn actors_that_would_overlap_elsewhere_get_a_channel_to_themselves_and_lose_it_again() {
+    let mut graph = Graph::new("three");
+    let [a, b, c] = [0, 1, 2]
+        .map(|cpu| graph.actor(format!("a{cpu}"), Tile::cpu(CpuId(cpu)), Work::from_ns(5)));
+    graph.fifo("ab", a, b);
+    graph.fifo("bc", b, c);
+    // State of its own keeps the firings of `b` apart; two tokens do not keep those of `c`.
+    graph.fifo("state", b, b).initial = 1;
+    graph.fifo("once-a2", c, c).initial = 2;
+    let text = write_sdf3(&graph);
+    let names = text.split("<channel name=\"").skip(1);
+    let names: Vec<&str> = names.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(
+        names,
+        ["ab", "bc", "state", "once-a2", "once-a0", "once-a2-"]
+    );
+    for one in [
+        "rate=\"1\"",
+        "initialTokens=\"1\"",
+        "srcPort=\"out4\" dstActor=\"a0\"",
+    ] {
+        assert!(text.contains(one), "{text}");
+    }
+    let read = read_sdf3(&text, "three.xml").unwrap_or_else(|m| panic!("{}", m[0]));
+    assert_eq!(read.graphs, [graph]);
+    // Of others it is a FIFO like any.
+    let other = text.replace("once-a0", "self");
+    let read = read_sdf3(&other, "three.xml").unwrap_or_else(|m| panic!("{}", m[0]));
+    assert_eq!(read.graphs[0].fifos.len(), 5);
+}
+
 /// As the tools of others write it: processors, unused elements, ports in any order.
 const FOREIGN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <sdf3 type="csdf" version="1.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">

@@ -12,8 +12,8 @@
 //! Then it takes the time from the start of the next slot until its owner goes on.
 //!
 //! A boundary that takes more than the declared scheduling time is counted, by its cause. It is
-//! missing time, if the boundary were within without it, else our own. A timer that came late by
-//! less than counts as missing is our own.
+//! missing time, if the boundary were within without it. Else it is the late timer, if the boundary
+//! were within had the entries come in time; else the work of the core.
 //!
 //! The core decides on the next slot *before* it starts, as far as the time between the slots
 //! reaches ([`AHEAD_NS`]). The entry has the instant of the start, sets the timer, raises a
@@ -101,6 +101,8 @@ impl SlotFrame {
 struct Taken {
     /// From the edge until the core had nothing more to do for it.
     taken: Span,
+    /// Of that, until the entry had come: its timer was late.
+    late: Span,
     /// Executed by the core.
     work: Span,
     /// Of what was taken, nobody's.
@@ -141,6 +143,7 @@ pub(crate) struct Boundaries {
     late_groups: Distribution,
     disturbed: Cell<u64>,
     over_own: Cell<u64>,
+    over_timer: Cell<u64>,
     over_missing: Cell<u64>,
 }
 
@@ -161,6 +164,7 @@ impl Boundaries {
             late_groups: Distribution::new(),
             disturbed: Cell::new(0),
             over_own: Cell::new(0),
+            over_timer: Cell::new(0),
             over_missing: Cell::new(0),
         }
     }
@@ -194,6 +198,7 @@ impl Boundaries {
             .saturating_sub(self.missing_before.replace(entry.missing));
         let taken = Taken {
             taken: entry.left.since(edge),
+            late: entry.entered.since(edge),
             work: entry.work,
             // What was missing before the edge has delayed nothing here.
             missing: new.min(entry.left.since(edge)),
@@ -205,11 +210,16 @@ impl Boundaries {
         // A slot that ended in the same breath is over since then.
         let with_end = entry.ran && since < edge && self.ended.get().is_none();
         let before = self.ended.take().unwrap_or_default();
+        let (took, late) = match with_end {
+            true => (entry.left.since(since), entry.entered.since(since)),
+            false => (
+                before.taken.saturating_add(taken.taken),
+                before.late.saturating_add(taken.late),
+            ),
+        };
         let all = Taken {
-            taken: match with_end {
-                true => entry.left.since(since),
-                false => before.taken.saturating_add(taken.taken),
-            },
+            taken: took,
+            late,
             work: before.work.saturating_add(taken.work),
             missing: before.missing.saturating_add(taken.missing),
         };
@@ -243,11 +253,13 @@ impl Boundaries {
         }
         let declared = self.frame.scheduling;
         if !declared.is_zero() && all.taken > declared {
-            let own = all.taken.saturating_sub(all.missing);
-            more(if own > declared {
-                &self.over_own
-            } else {
+            let [ours, in_time] = [all.missing, all.late].map(|of| all.taken.saturating_sub(of));
+            more(if ours <= declared {
                 &self.over_missing
+            } else if in_time.min(all.work) <= declared {
+                &self.over_timer
+            } else {
+                &self.over_own
             });
         }
     }
@@ -267,6 +279,7 @@ impl Boundaries {
             late_programs: spread(&self.late_groups),
             disturbed: self.disturbed.get(),
             over_own: self.over_own.get(),
+            over_timer: self.over_timer.get(),
             over_missing: self.over_missing.get(),
         }
     }
@@ -332,32 +345,37 @@ mod tests {
         assert_eq!((seen.work.count, seen.work.max_ns), (1, 12));
         assert_eq!((seen.late.count, seen.late.max_ns), (1, 7));
         assert_eq!([seen.over_own, seen.over_missing, seen.disturbed], [0; 3]);
+        assert_eq!(seen.over_timer, 0);
         assert_eq!(seen.declared_ns, 50);
     }
 
     #[test]
     fn one_that_takes_longer_than_declared_is_counted_by_its_cause() {
-        let own = seen(50, &[(448, 5, 0), (500, 7, 0)]);
-        assert_eq!([own.over_own, own.over_missing, own.disturbed], [1, 0, 0]);
+        let over = |of: &BoundaryCounters| [of.over_own, of.over_timer, of.over_missing];
+        // In time, and 44 + 7 of work.
+        let own = seen(50, &[(400, 44, 0), (500, 7, 0)]);
+        assert_eq!((over(&own), own.disturbed), ([1, 0, 0], 0));
+        // The work is 12; the timer was late by 40 at the end, and by 9 at the start.
+        let timer = seen(50, &[(440, 5, 0), (509, 7, 0)]);
+        assert_eq!((over(&timer), timer.disturbed), ([0, 1, 0], 0));
+        // Late as well, but 51 of work are too much by themselves.
+        let both = seen(50, &[(420, 44, 0), (509, 7, 0)]);
+        assert_eq!(over(&both), [1, 0, 0]);
         // 45 of the 48 were missing: without them it is within.
         let missing = seen(50, &[(448, 5, 45), (500, 7, 45)]);
-        assert_eq!([missing.over_own, missing.over_missing], [0, 1]);
+        assert_eq!(over(&missing), [0, 0, 1]);
         assert_eq!((missing.disturbed, missing.late.count), (1, 0));
         // What was missing before the end of the slot delayed nothing.
         let before = seen(50, &[(401, 60, 300), (500, 7, 300)]);
-        assert_eq!([before.over_own, before.over_missing], [0, 1]);
+        assert_eq!(over(&before), [0, 0, 1]);
         let free = seen(0, &[(448, 500, 0), (1_003, 9, 0)]);
-        assert_eq!(
-            [free.over_own, free.over_missing],
-            [0, 0],
-            "nothing is declared"
-        );
+        assert_eq!(over(&free), [0; 3], "nothing is declared");
     }
 
     #[test]
     fn an_end_that_is_served_with_the_next_start_took_all_the_time_between() {
         let late = seen(90, &[(520, 5, 0)]);
-        assert_eq!((late.over_own, late.late.max_ns), (1, 25));
+        assert_eq!((late.over_timer, late.late.max_ns), (1, 25));
         assert_eq!(late.work.max_ns, 5);
     }
 

@@ -67,8 +67,10 @@ pub struct BoundaryCounters {
     pub late_programs: Spread,
     /// Boundaries at which time was missing.
     pub disturbed: u64,
-    /// Boundaries that took longer than declared, by our own doing.
+    /// Boundaries that took longer than declared, by the work of the core alone.
     pub over_own: u64,
+    /// The same, which would not have had their timers come in time.
+    pub over_timer: u64,
     /// The same, which would not have without the missing time.
     pub over_missing: u64,
 }

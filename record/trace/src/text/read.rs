@@ -500,7 +500,7 @@ fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
         "boundaries" => {
             let numbers: Result<Vec<u64>, _> = rest.split(' ').map(number).collect();
             let boundaries = Boundaries::of_numbers(&numbers?);
-            c.boundaries = Some(boundaries.ok_or("boundaries have 16 numbers")?);
+            c.boundaries = Some(boundaries.ok_or("boundaries have 17 numbers, or 16")?);
         }
         "counter" => {
             let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
