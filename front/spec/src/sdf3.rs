@@ -6,8 +6,9 @@
 //! over. Each actor gets a CPU of its own, because the format has no tiles of ours; nor has it
 //! orders, work, places and requirements, so these are lost on the way out.
 //!
-//! Actors there may overlap with themselves. Ours fire once at a time, so each gets a channel to itself
-//! with one token on the way out, unless it has one; on the way in these are what they are, and no FIFOs.
+//! Actors there may overlap with themselves. Ours fire once at a time. So each gets a channel to
+//! itself with one token on the way out, unless it has one. On the way in such a channel says what
+//! is implied, and becomes no FIFO.
 
 use punctual_model::Fifo;
 
@@ -17,8 +18,8 @@ mod write;
 pub use read::read_sdf3;
 pub use write::write_sdf3;
 
-/// How the name of a channel begins that keeps firings of an actor apart. The actor's name follows, and
-/// as many hyphens as make it the only one.
+/// How the name of a channel begins that keeps firings of an actor apart. The actor's name follows,
+/// and as many hyphens as make it the only one.
 const ONCE: &str = "once-";
 
 /// Whether firings of the actor of this FIFO cannot overlap because of it.
