@@ -25,7 +25,6 @@ mod hyperperiod_text;
 mod import;
 mod input;
 mod logfile;
-mod long_firings;
 mod omp;
 mod omp_record;
 mod omp_timeline;

@@ -11,7 +11,7 @@ use punctual_model::{Ns, Reserve, Span, System};
 
 use crate::flags::Flags;
 use crate::progress::Bar;
-use crate::{input, long_firings, outcome, verdict_text, workloads};
+use crate::{input, outcome, verdict_text, workloads};
 use punctual_spec::Description;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
@@ -126,8 +126,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
     let report = outcome::judge(&log, &interrupt);
-    let ended = outcome::tell(&log, &report, &flags.outputs, promised);
-    long_firings::tell(system, &options.applications, &flags.outputs).and(ended)
+    outcome::tell(&log, &report, &flags.outputs, promised)
 }
 
 /// The applications whose actors are functions in C.

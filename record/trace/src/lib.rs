@@ -56,6 +56,7 @@ pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
-    GangReport, GraphReport, GroupReport, MAX_LISTED_MISSES, Miss, OracleReport, RequirementReport,
-    ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport, ThreadShare,
+    GangReport, GraphReport, GroupReport, LongFiring, MAX_LISTED_MISSES, Miss, OracleReport,
+    RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport,
+    ThreadShare,
 };

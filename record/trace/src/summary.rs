@@ -31,7 +31,7 @@ pub use cause::Cause;
 pub use change::ChangeReport;
 pub use counterfactual::Counterfactual;
 pub use gang::GangReport;
-pub use graph::{ActorReport, GraphReport};
+pub use graph::{ActorReport, GraphReport, LongFiring};
 pub use group::GroupReport;
 pub use requirement::RequirementReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};

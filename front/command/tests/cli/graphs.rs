@@ -159,7 +159,8 @@ fn the_reference_graph_executes_as_its_table_says() {
     let stops = decoder(Some([593, 1, 594]));
     let (found, _) = simulated(&folder, &stops, "2ms");
     assert_eq!(found["graphs"][0]["iterations"], 0);
-    let never = "graph h263: none of its actors has ever fired";
+    let never = "graph h263: none of its actors has ever fired; \
+                 none has tokens and space for its first firing";
     assert_eq!(found["faults"], serde_json::json!([never]));
     let required = stops + "[require]\nthroughput = [{ graph = \"h263\", every = \"340us\" }]\n";
     let (found, _) = simulated(&folder, &required, "2ms");
@@ -224,10 +225,8 @@ fn tasks_that_run_to_completion_are_told_and_a_deadlock_is_named() {
     ]);
     assert_eq!(code(&silent), 3, "{}", stdout(&silent));
     let said = stdout(&silent);
-    assert!(
-        said.contains("fault: graph stream: none of its actors has ever fired"),
-        "{said}"
-    );
+    let fault = "none of its actors has ever fired; the task scheduler never chose read on stream";
+    assert!(said.contains(fault), "{said}");
     let exported = output(&["export", &file, "--graph", "batch"]);
     assert_eq!(code(&exported), 2);
     assert!(stderr(&exported).contains("is not real-time"));
@@ -399,6 +398,29 @@ fn firings_can_be_made_shorter_and_longer_by_name() {
     let long = with("overrun=decoder.show:1.5");
     assert_eq!(longest(&long, 2), (135_000.into(), 90_000.into()));
     assert_eq!(longest(&long, 1).0, 60_000);
+    let long = json(&long);
+    assert_obeys(&long, "sim");
+    let [filter, show] = [1, 2].map(|at| &long["graphs"][0]["actors"][at]);
+    assert_eq!(
+        (&filter["longer"], &show["longer"]),
+        (&0.into(), &show["firings"])
+    );
+    let one = serde_json::json!({"firing": 4, "executed_ns": 135_000, "wcet_ns": 90_000});
+    assert_eq!(
+        (&show["longer_firings"][4], &show["longer_firings"][5]),
+        (&one, &serde_json::Value::Null)
+    );
+    let flags = [
+        "sim",
+        &*file,
+        "--for",
+        "50ms",
+        "--fault",
+        "overrun=decoder.show:1.5",
+    ];
+    let words = stdout(&output(&flags));
+    let named = "  firing 4 of show executed 135us, longer than its wcet 90us\n  ... and ";
+    assert!(words.contains(named), "{words}");
     let none = with("overrun=decoder.nobody:2");
     assert_eq!(code(&none), 2);
     assert!(

@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
 use punctual_kern::Next;
-use punctual_model::{Actor, Span, Tile, When, Work};
+use punctual_model::{Actor, Graph, Span, Tile, When, Work};
 
 use super::RunVerdict;
 use super::waiting::{self, Last};
@@ -26,6 +26,10 @@ pub struct GraphReport {
     /// No actor of it has ever fired, although all its threads were chosen and the run was recorded
     /// to its end.
     pub silent: bool,
+    /// Where it is silent: actors that had tokens and space for their first firing, as
+    /// `ACTOR on TILE`. Their task schedulers never chose them.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub passed_over: Vec<String>,
     /// Tasks that wait for ever, and for whom.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub deadlock: Option<String>,
@@ -83,7 +87,26 @@ pub struct ActorReport {
     pub longest_ns: Option<u64>,
     /// The longest wcet of its phases.
     pub wcet_ns: u64,
+    /// Firings that executed longer than the wcet of their phase, where it is real-time.
+    pub longer: u64,
+    /// The first of them.
+    pub longer_firings: Vec<LongFiring>,
 }
+
+/// A firing that executed longer than the wcet of its phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct LongFiring {
+    /// Its number, from 0.
+    pub firing: u64,
+    /// How long it executed; where copies take virtual time, its computation alone.
+    pub executed_ns: u64,
+    /// The wcet of its phase.
+    pub wcet_ns: u64,
+}
+
+/// So many firings of an actor beyond their wcets are named.
+const NAMED: usize = 5;
 
 /// The doings of one actor.
 #[derive(Clone, Default)]
@@ -91,6 +114,10 @@ struct Seen {
     /// When its firings ended: their tokens had been handed on.
     ends: Vec<u64>,
     longest: Option<u64>,
+    /// Of each phase.
+    wcets: Vec<u64>,
+    longer: u64,
+    longer_firings: Vec<LongFiring>,
     preemptions: u64,
     /// Of the firing under way: executed until the transition before, and since when it executes.
     executed: u64,
@@ -119,6 +146,7 @@ impl Seen {
             }
             (_, true) => self.preemptions += 1,
             (State::Reset, false) => {
+                self.compare();
                 self.ends.push(at);
                 self.longest = self.longest.max(Some(self.executed));
             }
@@ -139,9 +167,36 @@ impl Seen {
     }
 }
 
+impl Seen {
+    fn of(actor: &Actor) -> Seen {
+        Seen {
+            wcets: actor.wcet.iter().map(|wcet| wcet.as_ns()).collect(),
+            ..Seen::default()
+        }
+    }
+
+    /// The firing under way is over.
+    fn compare(&mut self) {
+        let firing = self.ends.len();
+        let Some(&wcet_ns) = self.wcets.get(firing % self.wcets.len().max(1)) else {
+            return;
+        };
+        if self.executed > wcet_ns {
+            self.longer += 1;
+            if self.longer_firings.len() < NAMED {
+                self.longer_firings.push(LongFiring {
+                    firing: firing as u64,
+                    executed_ns: self.executed,
+                    wcet_ns,
+                });
+            }
+        }
+    }
+}
+
 /// All graphs. O(transitions + tiles · records).
 pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
-    let actors = |info: &GraphInfo| vec![Seen::default(); info.graph.actors.len()];
+    let actors = |info: &GraphInfo| info.graph.actors.iter().map(Seen::of).collect();
     let mut seen: Vec<Vec<Seen>> = log.graphs.iter().map(actors).collect();
     for moved in log.cpus.iter().flat_map(|cpu| &cpu.moves) {
         let of_graph = seen.get_mut(moved.graph.index());
@@ -168,6 +223,9 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
             look_at_end((info, &seen[at]), moves, report);
             // The run may have ended before its first slots.
             report.silent &= was_chosen(log, info);
+            if report.silent {
+                report.passed_over = passed_over(&info.graph, report);
+            }
         }
     }
     all
@@ -203,6 +261,26 @@ fn was_chosen(log: &Log, info: &GraphInfo) -> bool {
             .get(cpu)
             .is_some_and(|cpu| cpu.records.iter().any(is_its))
     })
+}
+
+/// The actors of a graph that could fire when nothing had fired: tasks that run to completion begin
+/// without tokens.
+fn passed_over(graph: &Graph, report: &GraphReport) -> Vec<String> {
+    let first = |rates: &[u32]| rates.first().copied().unwrap_or(0);
+    let could = |at: usize| {
+        graph.plain
+            || graph.fifos.iter().all(|fifo| {
+                let has_tokens = fifo.to.index() != at || fifo.initial >= first(&fifo.consume);
+                let space = fifo.capacity.unwrap_or(u32::MAX);
+                let space = space.saturating_sub(fifo.initial);
+                has_tokens && (fifo.from.index() != at || space >= first(&fifo.produce))
+            })
+    };
+    let actors = report.actors.iter().enumerate();
+    let actors = actors.filter(|(at, _)| could(*at));
+    actors
+        .map(|(_, actor)| format!("{} on {}", actor.name, actor.on))
+        .collect()
 }
 
 /// Whether a graph never began, or waits for ever.
@@ -264,12 +342,15 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
             .map(|wcet| Work::as_ns(*wcet))
             .max()
             .unwrap_or(0),
+        longer: seen.longer,
+        longer_firings: seen.longer_firings.clone(),
     };
     GraphReport {
         name: graph.name.clone(),
         varies: graph.varying().is_some(),
         real_time: !graph.plain,
         silent: false,
+        passed_over: Vec::new(),
         deadlock: None,
         iterations: ends.len() as u64,
         period_ns: mean_period(&ends[ends.len().saturating_sub(1) / 2..]).map(Fraction::rounded_up),
@@ -355,8 +436,12 @@ impl GraphReport {
         if let Some(waits) = &self.deadlock {
             return Some(format!("graph {name} stops for ever: {waits}"));
         }
-        let fired = || format!("graph {name}: none of its actors has ever fired");
-        self.silent.then(fired)
+        let why = match self.passed_over.join(", ") {
+            none if none.is_empty() => "none has tokens and space for its first firing".into(),
+            some => format!("the task scheduler never chose {some}"),
+        };
+        let fired = format!("graph {name}: none of its actors has ever fired; {why}");
+        self.silent.then_some(fired)
     }
 
     /// Whether something was seen that the verdict excludes: an output later than its bound, or a
@@ -367,8 +452,7 @@ impl GraphReport {
             (self.latency_ns, self.latency_bound_ns),
         ];
         let above = |(seen, bound)| matches!((seen, bound), (Some(a), Some(b)) if a > b);
-        let longer = |actor: &ActorReport| actor.longest_ns > Some(actor.wcet_ns);
-        let is_longer = self.real_time && self.actors.iter().any(longer);
+        let is_longer = self.actors.iter().any(|actor| actor.longer > 0);
         is_longer || pairs.into_iter().any(above)
     }
 }
@@ -377,6 +461,26 @@ impl GraphReport {
     fn width(&self, of: fn(&ActorReport) -> &str, least: usize) -> usize {
         let names = self.actors.iter().map(|actor| of(actor).chars().count());
         names.max().unwrap_or(0).max(least)
+    }
+
+    /// Firings that executed longer than their wcets, by name.
+    fn longer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for actor in &self.actors {
+            let name = &actor.name;
+            for one in &actor.longer_firings {
+                let (firing, executed) = (one.firing, Short(one.executed_ns));
+                let wcet = Short(one.wcet_ns);
+                writeln!(
+                    f,
+                    "  firing {firing} of {name} executed {executed}, longer than its wcet {wcet}"
+                )?;
+            }
+            match actor.longer - actor.longer_firings.len() as u64 {
+                0 => {}
+                more => writeln!(f, "  ... and {} more of {name}", Count(more))?,
+            }
+        }
+        Ok(())
     }
 
     /// The tasks of an application that is not real-time.
@@ -456,9 +560,9 @@ impl fmt::Display for GraphReport {
             "actor", "on", "firings", "preempted", "longest", "wcet"
         )?;
         for actor in &self.actors {
-            let long = match actor.longest_ns > Some(actor.wcet_ns) {
-                true => "  LONGER THAN ITS WCET",
-                false => "",
+            let long = match actor.longer {
+                0 => String::new(),
+                n => format!("  {} LONGER THAN THEIR WCET", Count(n)),
             };
             writeln!(
                 f,
@@ -471,6 +575,7 @@ impl fmt::Display for GraphReport {
                 short(Some(actor.wcet_ns)),
             )?;
         }
+        self.longer(f)?;
         match self.exceeds_bound() {
             true => writeln!(f, "  something is above its bound"),
             false => Ok(()),
