@@ -145,6 +145,8 @@ impl Seen {
                 return;
             }
             (_, true) => self.preemptions += 1,
+            // One that was interrupted there has ended before.
+            (State::Reset, false) if moved.firing < self.ends.len() as u64 => {}
             (State::Reset, false) => {
                 self.compare();
                 self.ends.push(at);
