@@ -177,13 +177,18 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn studies_of_plans_are_the_same_bytes_from_shards_and_say_which_figure_they_are() {
+fn studies_without_prices_are_the_same_bytes_from_shards_and_say_which_figure_they_are() {
     let folder = Folder::new("study-plans");
     for (arguments, rows_of, drawn) in [
         (
             &["plan-success", "--sets", "3"][..],
             6 * 16,
             "over the window",
+        ),
+        (
+            &["slots", "--lengths", "10000,40000"],
+            2 * 2 * 3,
+            "as CompOSe, Fig. 9",
         ),
         (
             &[

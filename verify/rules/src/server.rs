@@ -36,6 +36,8 @@ pub(crate) struct Supply {
     pub(crate) idle: Option<Instant>,
     /// Some of it may have passed unused: what there is has to be stated first.
     pub(crate) unknown: bool,
+    /// It counts by the period that ends now: an entry of its own begins the next one.
+    pub(crate) ended: bool,
 }
 
 fn signed(ticks: u64) -> i64 {
@@ -60,6 +62,7 @@ impl Supply {
             starves: false,
             idle: Some(Instant::ZERO),
             unknown: false,
+            ended: false,
         }
     }
 
@@ -213,10 +216,11 @@ impl Supply {
                 risen * u128::from(self.terms.period.ticks().max(1))
                     <= u128::from(moved) * u128::from(self.full())
             }
-            // At the end of a period the next one begins by an entry of its own in that instant.
             _ => {
-                let ends = deadline == now && self.period_of(now) == now;
-                ends || Some(deadline) == self.next(now, true)
+                let at = self.period_of(now);
+                let right = deadline == at.saturating_add(self.terms.period);
+                self.ended = !right && deadline == now && at == now && now > Instant::ZERO;
+                right || self.ended
             }
         };
         let deadline = deadline.ticks();
@@ -228,7 +232,34 @@ impl Supply {
         match self.terms.kind {
             ServerKind::ConstantBandwidth => self.deadline.filter(|_| on_time && self.left == 0),
             ServerKind::Sporadic => None,
+            _ if self.ended => Some(now),
             _ => Some(self.period_of(now).saturating_add(self.terms.period)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_model::Work;
+
+    #[test]
+    fn one_that_counts_by_the_period_that_ends_now_begins_the_next_one_at_once() {
+        let mut server = Supply::new(Server {
+            kind: ServerKind::Deferrable,
+            budget: Work::from_ticks(2),
+            period: Span::from_ticks(10),
+        });
+        let at = Instant::from_ticks;
+        assert_eq!(server.is_due(at(15), at(20)), None);
+        assert_eq!(server.next(at(15), true), Some(at(20)));
+        // Queued at the end of its period, before that of the next one is told.
+        assert_eq!(server.is_due(at(20), at(20)), None);
+        assert_eq!(server.next(at(20), true), Some(at(20)));
+        assert_eq!(server.is_due(at(20), at(30)), None);
+        assert_eq!(server.next(at(20), true), Some(at(30)));
+        // In the middle of a period, and before the first one, it counts by its own.
+        assert!(server.is_due(at(25), at(25)).is_some());
+        assert!(server.is_due(at(0), at(0)).is_some());
     }
 }

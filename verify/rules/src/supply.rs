@@ -152,6 +152,7 @@ impl Judge<'_> {
             };
             supply.idle = (!ready).then_some(supply.idle.unwrap_or(self.now));
             supply.unknown &= !ready;
+            supply.ended &= ready;
             supply.starves &= ready && supply.left == 0;
             let silent = std::mem::take(&mut supply.spent);
             let due = supply.next(self.now, !self.was_late).filter(|_| ready);

@@ -193,11 +193,10 @@ impl GroupJudge {
             let _ = last.map(|last| groups.requests.remove(last));
         };
         let again = play::play(&run.system, answer, (&Faults::default(), index), unasked)?;
-        let all = starts(&again, kind);
-        let changed = starts(&run.played, kind)
-            .into_iter()
-            .find(|(one, start)| all.get(one).is_some_and(|other| other != start));
-        match changed {
+        // One that is refused has executed nothing.
+        let (before, after) = (starts(&run.played), starts(&again));
+        let moved = before.iter().find(|(one, at)| after.get(*one) != Some(*at));
+        match moved.or(after.iter().find(|(one, _)| !before.contains_key(*one))) {
             Some(one) => Err(format!(
                 "a request that is refused moves a segment: {one:?}"
             )),

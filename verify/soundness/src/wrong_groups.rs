@@ -1,6 +1,6 @@
 //! Planners and dispatchers of groups that are wrong on purpose: a run must contradict each
 
-use punctual_model::Mode;
+use punctual_model::{Mode, Span};
 use punctual_sim::{Groups, Misplanning};
 
 use crate::groups::Misplan;
@@ -15,7 +15,7 @@ pub struct WrongGroups {
 }
 
 /// All of them.
-pub const ALL: [WrongGroups; 5] = [
+pub const ALL: [WrongGroups; 8] = [
     WrongGroups {
         mistake: "takes a resource that one has alone for free",
         misplan: all_shared,
@@ -35,6 +35,18 @@ pub const ALL: [WrongGroups; 5] = [
     WrongGroups {
         mistake: "ends a killed segment inside its section",
         misplan: cut_inside,
+    },
+    WrongGroups {
+        mistake: "forgets whom a segment kills",
+        misplan: without_kills,
+    },
+    WrongGroups {
+        mistake: "kills whom nobody names",
+        misplan: kills_itself,
+    },
+    WrongGroups {
+        mistake: "plans up to a deadline that is later",
+        misplan: later_deadlines,
     },
 ];
 
@@ -64,4 +76,27 @@ fn without_precedence(groups: &mut Groups) {
 
 fn cut_inside(groups: &mut Groups) {
     groups.misplanning = Some(Misplanning::Cuts);
+}
+
+fn without_kills(groups: &mut Groups) {
+    let kinds = groups.kinds.iter_mut();
+    for segment in kinds.flat_map(|kind| &mut kind.segments) {
+        segment.kills.clear();
+    }
+}
+
+fn kills_itself(groups: &mut Groups) {
+    for (at, kind) in groups.kinds.iter_mut().enumerate() {
+        if let Some(first) = kind.segments.first_mut() {
+            first.kills.push(at);
+        }
+    }
+}
+
+fn later_deadlines(groups: &mut Groups) {
+    let kinds = groups.kinds.iter_mut();
+    for segment in kinds.flat_map(|kind| &mut kind.segments) {
+        let deadline = segment.deadline.ticks();
+        segment.deadline = Span::from_ticks(deadline.saturating_add(deadline / 2));
+    }
 }

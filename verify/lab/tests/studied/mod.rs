@@ -19,7 +19,7 @@ pub(crate) fn study(folder: &Folder, arguments: &[&str]) -> Output {
     // Plans have no prices.
     if !arguments
         .iter()
-        .any(|argument| argument.starts_with("plan-"))
+        .any(|argument| argument.starts_with("plan-") || *argument == "slots")
     {
         all.extend(["--costs", &costs]);
     }

@@ -77,6 +77,7 @@ impl<'a> Look<'a> {
             }
             if !one.cleans {
                 self.segment(one)?;
+                self.killed_by(one)?;
             }
         }
         for outcome in &self.played.outcomes {
@@ -167,7 +168,41 @@ impl<'a> Look<'a> {
         let dead = self.promise.on_plan && outcome.killed.is_some_and(|at| at < one.at.start);
         must(!dead, "starts after its group was killed")?;
         let late = self.promise.on_plan && one.at.start > one.at.planned;
-        must(!late, "starts later than planned")
+        must(!late, "starts later than planned")?;
+        let deadline = ticks_after(outcome.arrival, group.relative_deadline);
+        let late = self.promise.in_time && one.at.end > deadline;
+        must(!late, "ends behind the deadline of its group")
+    }
+
+    /// The groups that a segment kills, of those that arrived with it, are over when it ends. One
+    /// that it spawns at its end comes behind that.
+    fn killed_by(&self, one: &One) -> Result<(), String> {
+        let own = &self.played.outcomes[one.outcome];
+        // The dead kill nobody. A CPU that was away tells of its segments when it goes on.
+        if own.killed.is_some() || !self.promise.on_plan {
+            return Ok(());
+        }
+        let named = &self.group(one.outcome).segments[one.place].kills;
+        let is_named = |other: &&GroupOutcome| {
+            let plan = other.refused.is_none() && other.removed.is_none();
+            let there = plan && other.answered < one.at.end && other.origin == own.origin;
+            there && named.iter().any(|kind| kind.index() == other.kind)
+        };
+        for other in self.played.outcomes.iter().filter(is_named) {
+            let ends = [other.killed, other.done];
+            if !ends.iter().flatten().any(|at| *at <= one.at.end) {
+                return Err(format!("{} kills, and lives on: {other:?}", self.name(one)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a segment that kills groups of this kind has ended at that instant.
+    fn is_killed_at(&self, at: Instant, kind: usize) -> bool {
+        self.all.iter().filter(|one| !one.cleans).any(|one| {
+            let named = &self.group(one.outcome).segments[one.place].kills;
+            one.at.end == at && named.iter().any(|of| of.index() == kind)
+        })
     }
 
     /// Whether a segment of an outcome has ended by then.
@@ -213,6 +248,14 @@ impl<'a> Look<'a> {
             let may = self.may_be_removed(outcome, at);
             return must(may, "was removed, and for nobody");
         }
+        if let Some(at) = outcome.killed {
+            let by = self.is_killed_at(at, outcome.kind);
+            must(by, "was killed, and by nobody")?;
+        }
+        if outcome.done.is_some() {
+            let whole = outcome.executions.iter().all(Option::is_some);
+            must(whole, "is done, and has not executed all")?;
+        }
         if !self.promise.in_time {
             return Ok(());
         }
@@ -248,10 +291,10 @@ fn ticks_after(arrival: Instant, later: Span<Ns>) -> Instant {
 /// The plan as it was executed: by kind, arrival and place the planned starts.
 pub(super) type Starts = std::collections::BTreeMap<(usize, u64, usize), u64>;
 
-/// All but the requests of one kind.
-pub(super) fn starts(played: &Played, but: usize) -> Starts {
+/// The plan of a run.
+pub(super) fn starts(played: &Played) -> Starts {
     let mut starts = Starts::new();
-    for outcome in played.outcomes.iter().filter(|outcome| outcome.kind != but) {
+    for outcome in &played.outcomes {
         for (place, one) in outcome.executions.iter().enumerate() {
             let Some(one) = one else { continue };
             let key = (outcome.kind, outcome.arrival.ticks(), place);
