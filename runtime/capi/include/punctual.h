@@ -1177,6 +1177,10 @@ typedef struct punctual_options {
      */
     uint32_t lock_stacks;
     /**
+     * Not looked at.
+     */
+    uint32_t reserved;
+    /**
      * 1: no run begins where a library keeps `__thread` variables from being new in each thread.
      * 0: the first such run says so on standard error, and begins.
      */
@@ -2739,6 +2743,7 @@ static inline punctual_options punctual_defaults(void)
     options.policies = NULL;
     options.policy_count = 0;
     options.lock_stacks = 0;
+    options.reserved = 0;
     options.strict = 0;
     return options;
 }

@@ -76,10 +76,15 @@ pub struct punctual_options {
     /// 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
     /// of each page below them takes a page fault.
     pub lock_stacks: u32,
+    /// Not looked at.
+    pub reserved: u32,
     /// 1: no run begins where a library keeps `__thread` variables from being new in each thread.
     /// 0: the first such run says so on standard error, and begins.
     pub strict: u32,
 }
+
+/// No field begins where an earlier header had padding: `size` would not tell them apart.
+const _: () = assert!(size_of::<punctual_options>() == 120);
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 

@@ -51,8 +51,9 @@ impl Promises {
         let (before, left) = self.with(|book| (book.open.clone(), book.left.clone()));
         let kept = before.filter(|before| {
             let more = joined.system.tasks.get(..before.system.tasks.len());
+            let is_ordered_alike = joined.system.cpus == before.system.cpus;
             let grew = more == Some(&before.system.tasks);
-            !grew && !left.iter().any(|left| left.is_like(before))
+            !(grew && is_ordered_alike) && !left.iter().any(|left| left.is_like(before))
         });
         let (_old, oldest) = self.with(|book| {
             book.left.extend(kept);
@@ -136,7 +137,8 @@ impl Unwritten {
                 .map(|(_, name)| name.clone())
                 .collect::<Vec<_>>()
         };
-        names(self) == names(other) && ours.iter().zip(theirs).all(same)
+        let is_ordered_alike = self.system.cpus == other.system.cpus;
+        is_ordered_alike && names(self) == names(other) && ours.iter().zip(theirs).all(same)
     }
 }
 
@@ -327,5 +329,23 @@ mod tests {
         assert_eq!(bound("last"), Some(Span::from_ms(2)));
         assert_eq!(all.len(), 2 + 36);
         assert_eq!(all[0].name, "low");
+    }
+
+    #[test]
+    fn a_promise_below_the_policy_before_is_kept() {
+        let promises: Arc<Promises> = Arc::default();
+        let mut cpu = Admission::new(FIXED, Machine::default(), Arc::clone(&promises));
+        let of = |period, wcet| Constraint::periodic(Span::from_ms(period), Work::from_ms(wcet));
+        let a = cpu.add(("a", ROOT), &of(20, 5).priority(2), at(0));
+        let b = cpu.add(("b", ROOT), &of(10, 2).priority(1), at(0));
+        assert!(a.is_ok() && b.is_ok());
+        let moved = cpu.reorders(ROOT, (EDF, 1), at(100)).expect("admitted");
+        cpu.accept(Some(moved), at(100));
+        cpu.add(("c", ROOT), &of(100, 1), at(200)).expect("room");
+        let all = promises.read();
+        let b = all.iter().find(|promise| promise.name == "b");
+        let bound = b.and_then(|promise| promise.response_bound);
+        // Five of the more urgent one, and its own two.
+        assert!(bound >= Some(Span::from_ms(7)), "{all:?}");
     }
 }

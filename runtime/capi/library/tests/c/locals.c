@@ -72,6 +72,10 @@ int main(void)
     options.best_effort = 1;
     options.without_terms = 1;
     options.strict = 1;
+    /* A program whose header knew no `strict` is told so. */
+    options.size -= 8;
+    IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_INVALID);
+    options.size += 8;
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     printf("new in each of %d threads\n", THREADS);
     return 0;
