@@ -1144,7 +1144,8 @@ typedef struct punctual_options {
     /**
      * 1: admission counts nothing for the costs of this machine. 0: they are measured before the
      * run, which takes up to half a second. With 1 its answers are the same on every machine, but
-     * for budgets that two entries of the scheduler use up: those are refused.
+     * for budgets that two entries of the scheduler use up: those are refused. The first start on
+     * a CPU measures an entry then, in some 40 ms, and for 20 s at most where others have the CPU.
      */
     uint32_t without_terms;
     /**

@@ -59,7 +59,8 @@ pub struct punctual_options {
     pub best_effort: u32,
     /// 1: admission counts nothing for the costs of this machine. 0: they are measured before the
     /// run, which takes up to half a second. With 1 its answers are the same on every machine, but
-    /// for budgets that two entries of the scheduler use up: those are refused.
+    /// for budgets that two entries of the scheduler use up: those are refused. The first start on
+    /// a CPU measures an entry then, in some 40 ms, and for 20 s at most where others have the CPU.
     pub without_terms: u32,
     /// How work is spread over the CPUs (`punctual_offer`). Null: none is.
     pub spread: *const punctual_spread,

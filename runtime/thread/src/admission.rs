@@ -166,7 +166,6 @@ impl Admission {
         // It may arrive at any instant.
         task.phase = Span::ZERO;
         task.scheduler = changed.place_of(home)?;
-        self.not_below_the_floor(&task)?;
         changed.system.tasks.push(task);
         changed.owners.push(Owner {
             grant,
@@ -175,6 +174,7 @@ impl Admission {
             lag: constraint.lag(),
             blocked: Vec::new(),
         });
+        self.not_below_the_floor(&changed, changed.system.tasks.len() - 1)?;
         if let Some(system) = self.state.joins_quickly(&changed)? {
             self.promises.joined(system, &changed.owners);
             self.state = changed;

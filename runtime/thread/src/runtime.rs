@@ -11,14 +11,14 @@ use punctual_linux::{
     ThreadInput, check_room, clock_rate, end_run, measure_overheads, run, share_of_others,
 };
 use punctual_model::{
-    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust, Work,
+    Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
 };
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow, Tables};
 
 use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
-use crate::entry_cost::entry_ns;
+use crate::entry_cost::{entry_ns, floor_of};
 use crate::place::{Current, FIRST, Shared};
 use crate::spread::{Spread, Spreads};
 use crate::start_error::StartError;
@@ -310,7 +310,7 @@ impl Runtime {
         T: Send + 'static,
     {
         let most = self.most;
-        let counts = |tables: &CpuTables| Ok(Tally::new(tables.capacity.threads));
+        let counts = |tables: &CpuTables| Ok(Tally::of(tables));
         let finished = self.start_recorded(COUNTED, counts, first)?.counted();
         let (result, finished) = finished.split();
         let outcome = &finished.outcome;
@@ -348,16 +348,16 @@ impl Runtime {
             Some(terms) => {
                 let entry = self.floor.then(|| entry_ns(self.host, &options));
                 let entry = entry.transpose().map_err(StartError::Run)?;
-                (terms.clone(), entry.unwrap_or_default())
+                (terms.clone(), entry.flatten())
             }
             None => {
                 let measured = measure_overheads(self.host, &options);
                 let overheads = measured.map_err(StartError::Run)?;
                 options.early_ns = overheads.early_ns;
-                (with_share_of_others(&overheads), overheads.timer_ns)
+                (with_share_of_others(&overheads), overheads.entry_ns())
             }
         };
-        let floor = Work::from_ns(entry.saturating_mul(2));
+        let floor = floor_of(entry);
         options.give_back = GiveBack::of(&terms);
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();

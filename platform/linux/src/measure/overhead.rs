@@ -6,12 +6,14 @@
 //! the neighbours: it is missing time, which a run measures and reports apart, and which enters
 //! admission only where it is declared (otherwise a busy minute would refuse a sound system).
 
+mod entry;
 mod terms;
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub use entry::measure_entry;
 use terms::measure_anew;
 pub use terms::{Term, Terms, measure_terms};
 
@@ -115,15 +117,6 @@ pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, R
     let anew = persist(|| measure_anew(host, options)).unwrap_or_default();
     let measured = [&switches, &timers, &preemptions.first, &anew];
     Ok(Overheads::of(measured, early.early_ns, mode))
-}
-
-/// Measures on one host CPU what a timer entry of the scheduler costs, in nanoseconds, as
-/// [`measure_overheads`] does and by itself: about 40 ms. 0: not a single one could be seen.
-///
-/// # Errors
-/// As for [`run()`].
-pub fn measure_entry(host: u32, options: &RunOptions) -> Result<u64, RunError> {
-    Ok(proposed(&persist(|| measure_timer(host, options))?))
 }
 
 /// The figure that admission counts.

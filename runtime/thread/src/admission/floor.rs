@@ -5,10 +5,10 @@
 //! thread has done anything, in each of its periods, so it never ends, not even when it is told to.
 //! The analysis knows nothing of it where it counts no costs of the machine (design note 0089).
 
-use punctual_analysis::{Fix, FixTarget, Refusal, Subject, Witness, admit};
+use punctual_analysis::{Fix, FixTarget, Refusal, Subject, Witness, admit, is_admitted};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, System, Task, TaskId, Work};
 
-use super::{Admission, NotAdmitted};
+use super::{Admission, NotAdmitted, State};
 
 impl Admission {
     /// With budgets refused that are less than this. The costs of the scheduler that admission
@@ -17,41 +17,57 @@ impl Admission {
         Admission { floor, ..self }
     }
 
-    /// The least budget that a constraint of this class may have; `None`: any.
-    fn least(&self, class: Class<Ns>) -> Option<Work<Ns>> {
+    /// Admission counts so much for the scheduler beside the budget of a constraint of this class.
+    /// `None`: its budget may be any.
+    fn counted(&self, class: Class<Ns>) -> Option<Work<Ns>> {
         let machine = &self.state.system.machine;
-        let added = machine
-            .stretch()
-            .saturating_add(machine.funding(Vec::new()).grace);
         match class {
             Class::Periodic { .. } | Class::Sporadic { .. } => {
-                Some(self.floor.saturating_sub(added))
+                let grace = machine.funding(Vec::new()).grace;
+                Some(machine.stretch().saturating_add(grace))
             }
             // Nothing is added to a slice.
-            Class::Reservation { .. } => Some(self.floor),
+            Class::Reservation { .. } => Some(Work::ZERO),
             // It goes on in the background.
             Class::Once { .. } | Class::Aperiodic => None,
         }
     }
 
-    /// Refuses a budget below the floor, with the budget that is none.
-    pub(super) fn not_below_the_floor(&self, task: &Task) -> Result<(), NotAdmitted> {
-        let (Some(budget), Some(least)) = (task.class.budget(), self.least(task.class)) else {
+    /// Refuses a budget below the floor, with the least that is not, if that is admitted.
+    /// `changed` has the task at `place`.
+    pub(super) fn not_below_the_floor(
+        &self,
+        changed: &State,
+        place: usize,
+    ) -> Result<(), NotAdmitted> {
+        let Some(task) = changed.system.tasks.get(place) else {
             return Ok(());
         };
+        let (Some(budget), Some(counted)) = (task.class.budget(), self.counted(task.class)) else {
+            return Ok(());
+        };
+        let least = self.floor.saturating_sub(counted);
         if budget >= least || budget.is_zero() {
             return Ok(());
         }
         let alone = self.alone(task);
         super::meaning(&alone)?;
         let mut verdict = admit(&alone).map_err(NotAdmitted::Analysis)?;
-        let shown = least.as_span().readable();
+        let (floor, word) = (self.floor.as_span().readable(), word(task.class));
+        let counted = match counted.is_zero() {
+            true => String::new(),
+            false => format!(
+                ", and {} are counted beside it",
+                counted.as_span().readable()
+            ),
+        };
+        let is_mended = is_admitted_with(changed, place, least)?;
         let refusal = Refusal {
             subject: Subject::Task(TaskId(0)),
             name: task.name.clone(),
             reason: format!(
                 "a budget of {} is used up by the scheduler before the thread does anything: two \
-                 entries take {shown} on this machine",
+                 entries take {floor} on this machine{counted}",
                 budget.as_span().readable()
             ),
             witness: Some(Witness::Demand {
@@ -61,13 +77,16 @@ impl Admission {
             }),
             situation: "in each period one entry begins its execution and another one ends it"
                 .to_owned(),
-            fix: Some(Fix {
+            fix: is_mended.then(|| Fix {
                 target: FixTarget::Budget(TaskId(0)),
-                parameter: format!("task.{}.{}", task.name, word(task.class)),
+                parameter: format!("task.{}.{word}", task.name),
                 from: budget.as_span(),
                 to: least.as_span(),
             }),
-            advice: format!("{} = {shown} mends it", word(task.class)),
+            advice: match is_mended {
+                true => format!("{word} = {} mends it", least.as_span().readable()),
+                false => format!("no {word} mends it with this period and deadline here"),
+            },
         };
         verdict.admitted = false;
         verdict.refusals = vec![refusal];
@@ -93,6 +112,16 @@ impl Admission {
             ..System::default()
         }
     }
+}
+
+/// Whether a task is admitted beside all others with this budget. A larger one takes no less.
+fn is_admitted_with(changed: &State, place: usize, budget: Work<Ns>) -> Result<bool, NotAdmitted> {
+    let mut system = changed.judged();
+    if let Some(of_task) = system.tasks[place].class.budget_mut() {
+        *of_task = budget;
+    }
+    // The budget may be longer than the deadline.
+    Ok(super::meaning(&system).is_ok() && is_admitted(&system).map_err(NotAdmitted::Analysis)?)
 }
 
 /// The key of a budget in a file.
@@ -164,5 +193,57 @@ mod tests {
         let mut cpu = cpu.with_floor(Work::from_us(8));
         let one = Constraint::periodic(Span::from_ms(1), Work::from_us(1));
         assert!(cpu.add(("funded", ROOT), &one, at(0)).is_ok());
+    }
+
+    #[test]
+    fn terms_that_are_less_than_two_entries_are_told_apart_from_them() {
+        let machine = Machine {
+            switch: Work::from_us(2),
+            ..Machine::default()
+        };
+        let policy = PolicyKind::EarliestDeadlineFirst;
+        let cpu = Admission::new(policy, machine.clone(), Arc::default());
+        let mut cpu = cpu.with_floor(Work::from_us(20));
+        let counted = cpu.counted(
+            Constraint::periodic(Span::from_ms(1), Work::from_us(1))
+                .task("t")
+                .class,
+        );
+        let counted = counted.expect("a budget");
+        assert!(!counted.is_zero() && counted < Work::from_us(20));
+        let refusal = refused(
+            &mut cpu,
+            &Constraint::periodic(Span::from_ms(1), Work::from_us(1)),
+        );
+        let says = format!(
+            "two entries take 20us on this machine, and {} are counted beside it",
+            counted.as_span().readable()
+        );
+        assert!(refusal.reason.contains(&says), "{refusal:?}");
+        let least = Work::from_us(20).saturating_sub(counted).as_span();
+        assert_eq!(refusal.fix.map(|fix| fix.to), Some(least));
+    }
+
+    #[test]
+    fn a_fix_that_would_be_refused_is_none() {
+        let mut cpu = edf().with_floor(Work::from_us(12));
+        let small = Work::from_us(1);
+        let period = Span::from_ms(1);
+        // Its deadline and its period are before the end of two entries.
+        for asks in [
+            Constraint::periodic(period, small).deadline(Span::from_us(11)),
+            Constraint::periodic(Span::from_us(10), small),
+            Constraint::reservation(Span::from_us(10), small),
+        ] {
+            let refusal = refused(&mut cpu, &asks);
+            assert_eq!(refusal.fix, None, "{refusal:?}");
+            assert!(refusal.advice.starts_with("no "), "{refusal:?}");
+        }
+        let asks = Constraint::periodic(period, small);
+        assert!(refused(&mut cpu, &asks).fix.is_some());
+        // So much is left that its own budget would be admitted, and the floor not.
+        let most = Constraint::periodic(period, Work::from_us(995));
+        cpu.add(("most", ROOT), &most, at(0)).expect("alone");
+        assert_eq!(refused(&mut cpu, &asks).fix, None);
     }
 }

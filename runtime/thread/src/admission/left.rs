@@ -68,8 +68,8 @@ impl Admission {
         let mut task = constraint.task(&old.name);
         task.phase = old.phase;
         task.scheduler = old.scheduler;
-        self.not_below_the_floor(&task)?;
         changed.system.tasks[place] = task;
+        self.not_below_the_floor(&changed, place)?;
         let owner = &mut changed.owners[place];
         owner.lag = owner.lag.max(constraint.lag());
         let verdict = self.state.judge(&changed, now)?;

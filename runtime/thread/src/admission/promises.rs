@@ -51,9 +51,9 @@ impl Promises {
         let (before, left) = self.with(|book| (book.open.clone(), book.left.clone()));
         let kept = before.filter(|before| {
             let more = joined.system.tasks.get(..before.system.tasks.len());
-            let is_ordered_alike = joined.system.cpus == before.system.cpus;
-            let grew = more == Some(&before.system.tasks);
-            !(grew && is_ordered_alike) && !left.iter().any(|left| left.is_like(before))
+            let grew =
+                joined.system.cpus == before.system.cpus && more == Some(&before.system.tasks);
+            !grew && !left.iter().any(|left| left.is_like(before))
         });
         let (_old, oldest) = self.with(|book| {
             book.left.extend(kept);
