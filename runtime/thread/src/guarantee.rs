@@ -16,13 +16,13 @@ use crate::place::{Place, place};
 use crate::thread::{Granted, SpawnError, current_name, now};
 
 /// Room for the calling thread under a constraint. It belongs to the thread that asked, and ends
-/// with this value: the thread is background work then, of the priority that it had when it asked.
+/// with this value: the thread is background work then, as urgent as when it last was that.
 #[derive(Debug)]
 pub struct Guarantee {
     place: Place,
     grant: Grant,
     constraint: Constraint,
-    /// The thread had this priority when it asked, and has it again as background work.
+    /// The thread had this priority as background work last, and has it again then.
     background: Priority,
     /// The constraint that it had before an exchange that has not begun.
     former: Option<Constraint>,

@@ -298,12 +298,14 @@ fn lead(shared: &Arc<Shared>, (cpu, lane, generation): (usize, usize, usize), di
         let body = move || all.lanes[lane][generation].live(is_doomed, &all);
         let constraint = Constraint::aperiodic(1 + u32::try_from(dice.below(30)).unwrap_or(0));
         match thread::spawn("member", constraint, body) {
-            Ok(thread) => threads.push((thread, is_doomed)),
+            Ok(thread) => {
+                crew.created.fetch_add(1, Ordering::SeqCst);
+                threads.push((thread, is_doomed));
+            }
             Err(error) => shared
                 .round
                 .note(format!("no thread for a member: {error}")),
         }
-        crew.created.fetch_add(1, Ordering::SeqCst);
     }
     for (mut thread, is_doomed) in threads {
         if is_doomed && crew.fate == Fate::Killed {

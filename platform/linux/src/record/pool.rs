@@ -108,8 +108,8 @@ pub(crate) struct Pooled {
     pub(crate) kind: Cell<Kind>,
     /// Its place among threads that arrive together: that of its creation.
     pub(crate) order: Cell<u32>,
-    /// The number of its constraint, whatever its class.
-    pub(crate) priority: Cell<Priority>,
+    /// The number that it had as background work last; until it has been that, of its creation.
+    pub(crate) background: Cell<Priority>,
     pub(crate) on_fault: Cell<OnFault>,
     /// Its closure has returned or was unwound: nothing ends it early any more.
     pub(crate) ending: Cell<bool>,
@@ -129,13 +129,20 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
+    /// Its constraint is another one from now on.
+    pub(crate) fn is_under<U>(&self, class: &Class<U>, priority: Priority) {
+        if matches!(class, Class::Aperiodic) {
+            self.background.set(priority);
+        }
+    }
+
     pub(crate) const fn new(stage: Stage) -> Pooled {
         Pooled {
             stage: Cell::new(stage),
             generation: Cell::new(0),
             kind: Cell::new(Kind::Endless),
             order: Cell::new(0),
-            priority: Cell::new(Priority::LOWEST),
+            background: Cell::new(Priority::LOWEST),
             on_fault: Cell::new(OnFault::EndThread),
             ending: Cell::new(false),
             detached: Cell::new(false),

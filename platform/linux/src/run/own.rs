@@ -26,10 +26,10 @@ pub fn own_lag_until() -> Option<Instant<Ns>> {
     Some(Instant::from_ns(frequency.ns_up(until.ticks())))
 }
 
-/// The number of the calling thread's constraint, whatever its class. `None` on no thread of the
-/// pool.
+/// The number that the calling thread had as background work last, whatever is in force; that of
+/// its creation for one that has never been background work. `None` on no thread of the pool.
 pub fn own_priority() -> Option<Priority> {
-    current_light().map(|light| light.pooled.priority.get())
+    current_light().map(|light| light.pooled.background.get())
 }
 
 /// Nanoseconds by which the clocks of two CPUs of this run may differ; `None`: not known, or on no
@@ -93,7 +93,9 @@ pub fn change_own(constraint: Constraint<Ns>, at: Instant<Ns>) -> Result<(), Spa
             Err(SpawnError::Refused(refusal))
         }
         None => {
-            light.pooled.priority.set(constraint.priority);
+            light
+                .pooled
+                .is_under(&constraint.class, constraint.priority);
             Ok(())
         }
     }

@@ -65,7 +65,7 @@ pub(crate) fn create(
     pooled.stage.set(Stage::Working);
     pooled.generation.set(pooled.generation.get() + 1);
     pooled.kind.set(Kind::of(&constraint.class));
-    pooled.priority.set(constraint.priority);
+    pooled.background.set(constraint.priority);
     pooled.ending.set(false);
     pooled.detached.set(false);
     pooled.joiner.set(core::ptr::null());

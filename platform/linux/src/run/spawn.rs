@@ -311,7 +311,9 @@ impl<T> Child<T> {
         let reason = me.refused.get().filter(|_| refused);
         if reason.is_none() {
             light.pooled.kind.set(Kind::of(&constraint.class));
-            light.pooled.priority.set(constraint.priority);
+            light
+                .pooled
+                .is_under(&constraint.class, constraint.priority);
         }
         if !me.quit.get() {
             open_gate(me.host());

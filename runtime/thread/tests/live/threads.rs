@@ -65,10 +65,15 @@ fn what_would_make_somebody_late_is_refused_and_may_come_when_there_is_room() {
 fn a_thread_that_gives_its_guarantee_back_is_as_urgent_as_it_was_before() {
     let came_back = fly(runtime(FIXED), || {
         let asks = || {
-            let every = Constraint::reservation(ms(2), us(200));
+            let every = Constraint::reservation(ms(2), us(200)).priority(1);
             let mut guarantee = Guarantee::ask(every).expect("room");
             let now = thread::now().expect("a thread of the run");
             guarantee.begin(now).expect("it was admitted");
+            // One in place of another that is in force, whose number is no background thread's.
+            let mut nested = Guarantee::ask(every).expect("room");
+            let now = thread::now().expect("a thread of the run");
+            nested.begin(now).expect("it was admitted");
+            drop(nested);
             drop(guarantee);
         };
         // This one never waits: what is less urgent gets nothing.
