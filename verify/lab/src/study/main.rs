@@ -7,9 +7,9 @@
 
 extern crate alloc;
 
-// These three are the files of `core/gang`, compiled over the words of `atomic` here, which tell
-// their accesses (note 0070). They have more than a study calls.
-#[allow(dead_code, unreachable_pub)] // As said above.
+// Three modules are the files of `core/gang`, compiled over the words of `atomic` here, which tell
+// their accesses (note 0070).
+#[allow(dead_code, unreachable_pub)] // A file of the crate `gang`: public there, and more than a study calls.
 #[path = "../../../../core/gang/src/admission.rs"]
 mod admission;
 mod answers;
@@ -19,13 +19,13 @@ mod bsp;
 mod charts;
 mod costs;
 mod crew;
-#[allow(dead_code, unreachable_pub)] // As said above `admission`.
+#[allow(dead_code, unreachable_pub)] // As `admission`: public in `gang`, and more than a study calls.
 #[path = "../../../../core/gang/src/gang.rs"]
 mod gang;
 mod gang_admission;
 mod lines;
 mod live;
-#[allow(dead_code, unreachable_pub)] // As said above `admission`.
+#[allow(dead_code, unreachable_pub)] // As `admission`: public in `gang`, and more than a study calls.
 #[path = "../../../../core/gang/src/member.rs"]
 mod member;
 mod plans;
