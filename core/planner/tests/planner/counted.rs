@@ -18,6 +18,15 @@ fn easy(count: usize) -> (Segments, Capacities) {
     (segments, capacities)
 }
 
+/// Sets for which a plan exists and is hard to find, and room for them.
+fn tight() -> (SegmentMix, Capacities) {
+    let capacities = Capacities {
+        uses: 400,
+        ..Capacities::new(80, 3, 5)
+    };
+    (SegmentMix::tight(500, 100), capacities)
+}
+
 #[test]
 fn evaluations_follow_the_formula_where_nothing_is_cut() {
     assert_eq!(evaluations(42, usize::MAX), 903);
@@ -64,13 +73,9 @@ fn the_window_is_the_widest_that_the_evaluations_allow() {
 
 #[test]
 fn out_of_time_is_another_answer_than_no_plan_found_and_no_bound_is_exceeded() {
-    let capacities = Capacities {
-        uses: 400,
-        ..Capacities::new(80, 3, 5)
-    };
+    let (mix, capacities) = tight();
     let mut planner = Planner::new(capacities);
     let available = Available::from(Instant::ZERO, capacities);
-    let mix = SegmentMix::tight(500, 100);
     let (mut out_of_time, mut not_found, mut accepted) = (0, 0, 0);
     for seed in 0..200 {
         let mut random = Random::new(seed);
@@ -137,13 +142,9 @@ fn a_set_without_room_is_refused_and_a_segment_that_is_late_anyway_is_the_witnes
 
 #[test]
 fn going_back_is_charged_too_so_no_answer_takes_more_than_its_time() {
-    let capacities = Capacities {
-        uses: 400,
-        ..Capacities::new(80, 3, 5)
-    };
+    let (mix, capacities) = tight();
     let mut planner = Planner::new(capacities);
     let available = Available::from(Instant::ZERO, capacities);
-    let mix = SegmentMix::tight(500, 100);
     let whole = Search {
         window: 7,
         backtracks: u64::MAX,
