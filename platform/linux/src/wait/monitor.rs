@@ -320,7 +320,7 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             }
         }
         light.wait_node.leave();
-        let ends = light.wait_node.cancelled.get() && result.is_err();
+        let ends = is_to_end(light) && result.is_err();
         if light.quit.get() {
             return result;
         }
@@ -380,9 +380,10 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), MonitorErro
     Ok(())
 }
 
-/// Whether the calling thread was cancelled and is not ending yet.
+/// Whether the calling thread was cancelled, is not ending yet, and is in no call that must not be
+/// left half done ([`crate::held_alive`]).
 pub(crate) fn is_to_end(light: &Light) -> bool {
-    light.wait_node.cancelled.get() && !std::thread::panicking()
+    light.wait_node.cancelled.get() && !light.is_held_alive() && !std::thread::panicking()
 }
 
 /// A section that panics must not leave the gate closed.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{FIXED, alone, free, ms, runtime, us};
+use punctual_linux::job;
+use punctual_model::Span;
 use punctual_thread::sync::Mutex;
 use punctual_thread::thread::JoinError;
-use punctual_thread::{Constraint, thread};
+use punctual_thread::{Constraint, Guarantee, thread};
 
 #[test]
 fn a_loop_that_never_looks_is_abandoned_and_what_it_was_granted_is_free_again() {
@@ -43,6 +45,65 @@ fn a_loop_that_never_looks_is_abandoned_and_what_it_was_granted_is_free_again() 
     assert!(still, "it executes nothing any more");
     assert_eq!(again, Ok(Ok(7)), "its share is free");
     assert_eq!(finished.outcome.cpus[0].abandoned, 1);
+}
+
+/// The room for a reservation, once it is there; `None`: it does not become free.
+fn room_of(constraint: Constraint) -> Option<Guarantee> {
+    for _ in 0..4_000 {
+        match Guarantee::ask(constraint) {
+            Ok(room) => return Some(room),
+            Err(_) => thread::sleep(ms(5)),
+        }
+    }
+    None
+}
+
+#[test]
+fn what_a_cancelled_thread_gives_back_is_free_though_others_are_asking() {
+    let _alone = alone();
+    let finished = runtime(FIXED).start(|| {
+        let beside = Constraint::reservation(ms(10), us(100)).priority(8);
+        let beside = thread::spawn("beside", beside, thread::block).expect("there is room");
+        // Admission is mostly this one's, in the middle of a question that is answered by no.
+        let asks = thread::spawn("asks", free(2), || {
+            while !job::should_stop() {
+                let all = Constraint::reservation(ms(10), us(10_000)).priority(9);
+                let _ = Guarantee::ask(all).map(drop);
+            }
+        });
+        let mut given_back = 0;
+        for round in 0..30 {
+            // It notices by itself that it is to end, and is not unwound when it gives back.
+            let begun = Arc::new(AtomicU64::new(0));
+            let tells = Arc::clone(&begun);
+            let gives = thread::spawn("gives", free(3), move || {
+                let large = Constraint::reservation(ms(4), us(1_200)).priority(5);
+                let mut room = room_of(large)?;
+                room.begin(thread::now()?).ok()?;
+                tells.store(1, Ordering::SeqCst);
+                while !job::should_stop() {
+                    core::hint::spin_loop();
+                }
+                Some(())
+            });
+            let gives = gives.expect("no guarantee yet");
+            while begun.load(Ordering::SeqCst) == 0 && !gives.is_finished() {
+                thread::sleep(ms(1));
+            }
+            thread::sleep(Span::from_us(1_000 + 130 * round));
+            gives.cancel();
+            if gives.join() != Ok(Some(())) {
+                break;
+            }
+            given_back += 1;
+        }
+        for other in asks.into_iter().chain([beside]) {
+            other.cancel();
+            let _: Result<(), _> = other.join();
+        }
+        given_back
+    });
+    assert_eq!(finished.expect("a run").result, 30);
 }
 
 #[test]
