@@ -19,7 +19,6 @@ enum { P = 2, NE = 16, NC = 4, NW = 16, N = 20 };
 static const uint64_t PERIOD = 20000000, WORK = 5000000, MARGIN = 20000000;
 
 struct program {
-    punctual_gang gang;
     double elements[P][NE];
     punctual_kept kept;
     uint64_t arrival[P];
@@ -72,22 +71,24 @@ static void *member(void *argument)
 {
     struct member me = {argument, 0, {0}};
     struct program *program = me.program;
-    must(punctual_gang_join(program->gang, &me.place), "join");
+    punctual_gang gang;
+    must(punctual_gang_named(&gang, "ring"), "find");
+    must(punctual_gang_join(gang, &me.place), "join");
     uint32_t how = PUNCTUAL_BARRIERS;
     if (program->by_time) {
         /* Every phase is one job; all begin at one instant. */
         punctual_constraint asks = punctual_periodic(PERIOD, WORK);
         asks.priority = 60;
-        must(punctual_gang_admit(program->gang, &asks, PUNCTUAL_AGREED, MARGIN,
+        must(punctual_gang_admit(gang, &asks, PUNCTUAL_AGREED, MARGIN,
                                  &program->arrival[me.place]),
              "admit");
         how = PUNCTUAL_BY_TIME;
     }
     punctual_kept kept;
-    must(punctual_gang_supersteps(program->gang, how, N, 2, work, &me, &kept), "supersteps");
+    must(punctual_gang_supersteps(gang, how, N, 2, work, &me, &kept), "supersteps");
     if (me.place == 0)
         program->kept = kept;
-    must(punctual_gang_barrier(program->gang, NULL), "barrier");
+    must(punctual_gang_barrier(gang, NULL), "barrier");
     return NULL;
 }
 
@@ -124,10 +125,11 @@ static void fly(const uint32_t cpus[P], int by_time)
     static struct program program;
     program.by_time = by_time;
     begin(program.elements);
+    punctual_gang ring;
     punctual_gang_options gang = punctual_gang_of(P);
     gang.sleep_ns = 50000;
     gang.limit_ns = 10000000000;
-    must(punctual_gang_create(&program.gang, "ring", &gang), "gang");
+    must(punctual_gang_create(&ring, "ring", &gang), "gang");
     punctual_cpu here = punctual_cpu_with(cpus[0], PUNCTUAL_FIXED_PRIORITY, first, &program);
     punctual_cpu there = punctual_cpu_with(cpus[1], PUNCTUAL_FIXED_PRIORITY, first, &program);
     punctual_options options = punctual_defaults();
@@ -135,7 +137,7 @@ static void fly(const uint32_t cpus[P], int by_time)
     options.beside_count = 1;
     options.without_terms = 1;
     must(punctual_run(&here, &options, NULL), "run");
-    must(punctual_gang_destroy(program.gang), "destroy");
+    must(punctual_gang_destroy(ring), "destroy");
     int same = is_as_sequential(program.elements);
     printf("%s: %s, values %s\n", by_time ? "by time" : "by barriers",
            program.kept.late_ends == 0 ? "kept in step" : "not kept in step",

@@ -135,7 +135,7 @@ typedef enum punctual_status {
      */
     PUNCTUAL_CANNOT_RUN = 17,
     /**
-     * No task of this CPU uses a resource of that name.
+     * Nothing of that name is there: no task of this CPU uses such a resource, or no such gang lives.
      */
     PUNCTUAL_UNKNOWN = 18,
     /**
@@ -1750,6 +1750,16 @@ enum punctual_status punctual_flags_raised(struct punctual_flags flags, uint64_t
 enum punctual_status punctual_gang_create(struct punctual_gang *gang,
                                           const char *name,
                                           const struct punctual_gang_options *options);
+
+/**
+ * `gang` gets the living gang that `punctual_gang_create` made under `name`, so that a thread
+ * without its handle may join it. `PUNCTUAL_UNKNOWN` when none of that name lives: it was never
+ * made, is broken or destroyed. O(gangs). Legal everywhere.
+ *
+ * Pointers:
+ * `gang` is null, or to a place for one; `name` is null or a string.
+ */
+enum punctual_status punctual_gang_named(struct punctual_gang *gang, const char *name);
 
 /**
  * Ends a gang: its members are told, and its name is free. Legal everywhere.

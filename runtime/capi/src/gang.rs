@@ -12,7 +12,7 @@ use punctual_model::Span;
 
 use crate::admission::{Why, keep_why, why_of};
 use crate::constraint::{constraint, punctual_constraint};
-use crate::edge::{answer, is_place, is_place_or_null, offer, sized, text};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer, sized, text};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
 
@@ -214,6 +214,34 @@ pub unsafe extern "C" fn punctual_gang_create(
         };
         // SAFETY: as the caller vouches.
         unsafe { GANGS.create(gang, |id| punctual_gang { id }, make) }
+    })
+}
+
+/// `gang` gets the living gang that `punctual_gang_create` made under `name`, so that a thread
+/// without its handle may join it. `PUNCTUAL_UNKNOWN` when none of that name lives: it was never
+/// made, is broken or destroyed. O(gangs). Legal everywhere.
+///
+/// # Safety
+/// `gang` is null, or to a place for one; `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_gang_named(
+    gang: *mut punctual_gang,
+    name: *const c_char,
+) -> punctual_status {
+    answer(|| {
+        is_place(gang)?;
+        // SAFETY: as the caller vouches.
+        let name = unsafe { text(name)? };
+        let found = Gang::named(&name).ok_or(Status::PUNCTUAL_UNKNOWN)?;
+        let mut id = None;
+        GANGS.each(|known| {
+            if known.generation() == found.generation() {
+                id = Some(known.number());
+            }
+        });
+        let id = id.ok_or(Status::PUNCTUAL_UNKNOWN)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(gang, punctual_gang { id }) }
     })
 }
 

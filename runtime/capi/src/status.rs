@@ -52,7 +52,7 @@ pub enum punctual_status {
     PUNCTUAL_NO_NEXT_JOB = 16,
     /// The machine refused something that a run cannot do without. `punctual_why` says what.
     PUNCTUAL_CANNOT_RUN = 17,
-    /// No task of this CPU uses a resource of that name.
+    /// Nothing of that name is there: no task of this CPU uses such a resource, or no such gang lives.
     PUNCTUAL_UNKNOWN = 18,
     /// The scheduler does not allow it now, or not for this kind of thread. `punctual_why` says
     /// more.
@@ -128,10 +128,7 @@ impl Status {
             (PUNCTUAL_TRUNCATED, c"the text does not fit into the buffer"),
             (PUNCTUAL_NO_NEXT_JOB, c"the calling thread has one job only"),
             (PUNCTUAL_CANNOT_RUN, c"the machine refuses what a run needs"),
-            (
-                PUNCTUAL_UNKNOWN,
-                c"no task of this CPU uses a resource of that name",
-            ),
+            (PUNCTUAL_UNKNOWN, c"nothing of that name is there"),
             (PUNCTUAL_NOT_ALLOWED, c"the scheduler does not allow it now"),
             (PUNCTUAL_NOTHING, c"there is nothing to say"),
             (PUNCTUAL_NO_MEMORY, c"no memory, or no number, is left"),

@@ -81,7 +81,12 @@ static void *member(void *argument)
 {
     uint32_t place = 9;
     IS(punctual_gang_barrier(gang, NULL), PUNCTUAL_NOT_HELD);
-    IS(punctual_gang_join(gang, &place), PUNCTUAL_OK);
+    /* It is joined by its name, and is the same gang. */
+    punctual_gang named = {0};
+    IS(punctual_gang_named(&named, "two"), PUNCTUAL_OK);
+    if (named.id != gang.id)
+        exit(11);
+    IS(punctual_gang_join(named, &place), PUNCTUAL_OK);
     IS(punctual_gang_join(gang, &place), PUNCTUAL_ALREADY_HELD);
     agree(place);
     be_admitted(place);
@@ -117,15 +122,25 @@ int main(void)
     wrong = options;
     wrong.tree = 2;
     IS(punctual_gang_create(&gang, "two", &wrong), PUNCTUAL_INVALID);
+    IS(punctual_gang_named(&other, "two"), PUNCTUAL_UNKNOWN);
     IS(punctual_gang_create(&gang, "two", &options), PUNCTUAL_OK);
     IS(punctual_gang_create(&other, "two", &options), PUNCTUAL_BUSY);
+    IS(punctual_gang_named(NULL, "two"), PUNCTUAL_INVALID);
+    IS(punctual_gang_named(&other, NULL), PUNCTUAL_INVALID);
+    IS(punctual_gang_named(&other, "three"), PUNCTUAL_UNKNOWN);
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
     punctual_options run = punctual_defaults();
     run.without_terms = 1;
     IS(punctual_run(&cpu, &run, NULL), PUNCTUAL_OK);
-    /* Broken, its name is free. */
+    /* Broken, its name is free, and means the next one. */
+    punctual_gang named = {0};
+    IS(punctual_gang_named(&named, "two"), PUNCTUAL_UNKNOWN);
     IS(punctual_gang_create(&other, "two", &options), PUNCTUAL_OK);
+    IS(punctual_gang_named(&named, "two"), PUNCTUAL_OK);
+    if (named.id != other.id)
+        exit(12);
     IS(punctual_gang_destroy(other), PUNCTUAL_OK);
+    IS(punctual_gang_named(&named, "two"), PUNCTUAL_UNKNOWN);
     IS(punctual_gang_destroy(gang), PUNCTUAL_OK);
     IS(punctual_gang_destroy(gang), PUNCTUAL_STALE);
     puts("all agree, and who is missing is named");
