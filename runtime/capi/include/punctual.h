@@ -135,7 +135,8 @@ typedef enum punctual_status {
      */
     PUNCTUAL_CANNOT_RUN = 17,
     /**
-     * Nothing of that name is there: no task of this CPU uses such a resource, or no such gang lives.
+     * Nothing of that name is there: no task of this CPU uses such a resource, or no such gang
+     * lives.
      */
     PUNCTUAL_UNKNOWN = 18,
     /**

@@ -52,7 +52,8 @@ pub enum punctual_status {
     PUNCTUAL_NO_NEXT_JOB = 16,
     /// The machine refused something that a run cannot do without. `punctual_why` says what.
     PUNCTUAL_CANNOT_RUN = 17,
-    /// Nothing of that name is there: no task of this CPU uses such a resource, or no such gang lives.
+    /// Nothing of that name is there: no task of this CPU uses such a resource, or no such gang
+    /// lives.
     PUNCTUAL_UNKNOWN = 18,
     /// The scheduler does not allow it now, or not for this kind of thread. `punctual_why` says
     /// more.

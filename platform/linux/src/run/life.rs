@@ -107,9 +107,9 @@ pub fn end_run() {
 }
 
 /// Calls `call`, during which [`crate::Child::abandon`] refuses to take the calling light thread:
-/// it has something that the caller of `abandon` does not know of and will need. For the same reason
-/// a wait in it does not end because the thread is cancelled: the next one after it does. O(1)
-/// beside it.
+/// it has something that the caller of `abandon` does not know of and will need. For the same
+/// reason a wait in it does not end because the thread is cancelled: the next one after it does.
+/// O(1) beside it.
 pub fn held_alive<R>(call: impl FnOnce() -> R) -> R {
     struct Hold(Option<&'static Light>);
     impl Drop for Hold {
