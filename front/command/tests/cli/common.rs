@@ -37,6 +37,26 @@ pub(crate) fn output(arguments: &[&str]) -> Output {
     punctual(arguments).output().expect("the command starts")
 }
 
+/// Runs a file for longer and longer, until `seen` finds in the output what its test is about: a
+/// CPU that is away for a second is away for all of a short run.
+pub(crate) fn run_until<T>(arguments: &[&str], seen: impl Fn(&Output) -> Option<T>) -> T {
+    let mut last = String::new();
+    for time in ["400ms", "1200ms", "4s", "12s", "40s"] {
+        let done = output(&[&["run"], arguments, &["--for", time]].concat());
+        if let Some(found) = seen(&done) {
+            return found;
+        }
+        last = format!("{}{}", stdout(&done), stderr(&done));
+    }
+    panic!("40 s do not show it either: {last}");
+}
+
+/// Releases of such a period in a run, whether the machine had time for their jobs or not.
+pub(crate) fn releases(report: &Value, period_ms: u64) -> u64 {
+    let duration = report["duration_ns"].as_u64().expect("a number");
+    duration / (period_ms * 1_000_000)
+}
+
 /// The exit code; a signal is a failure of the test.
 pub(crate) fn code(output: &Output) -> i32 {
     let said = String::from_utf8_lossy(&output.stderr);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, run_until, stderr, stdout};
 
 /// A gang on every CPU of `names`, and a task beside it on the last one.
 fn file(names: &[String], wcet: &str, beside: &str) -> String {
@@ -180,7 +180,8 @@ fn a_kept_barrier_holds_in_true_time_whatever_the_clocks_say() {
 /// busy.
 const TERMS: &str = "[machine]\nswitch = \"1us\"\ntimer = \"5us\"\nclock-error = \"3us\"\n";
 
-/// Runs `examples/bsp.toml` for real: the report and the log. `None`: it needs CPUs 0 and 1.
+/// Runs `examples/bsp.toml` for real until each gang was compared at 45 arrivals: the report and
+/// the log. `None`: it needs CPUs 0 and 1.
 fn flown(folder: &Folder, flags: &[&str]) -> Option<(Value, String)> {
     let allowed = punctual_linux::allowed_cpus().expect("known");
     if !allowed.contains(&0) || !allowed.contains(&1) {
@@ -189,20 +190,17 @@ fn flown(folder: &Folder, flags: &[&str]) -> Option<(Value, String)> {
     }
     let (log, terms) = (folder.path("run.log"), folder.write("here.toml", TERMS));
     let file = example("bsp.toml");
-    let fixed = [
-        "run",
-        &file,
-        "--for",
-        "500ms",
-        "--json",
-        "--platform",
-        &terms,
-    ];
-    let run = output(&[&fixed[..], &["--record", &log], flags].concat());
-    // A machine of others may let it miss.
-    assert!(code(&run) <= 1, "{}", stderr(&run));
-    let report = json(&run);
-    assert_obeys(&report, "run");
+    let fixed = [&file, "--json", "--platform", &terms, "--record", &log];
+    let report = run_until(&[&fixed[..], flags].concat(), |run| {
+        // A machine of others may let it miss.
+        assert!(code(run) <= 1, "{}", stderr(run));
+        let report = json(run);
+        assert_obeys(&report, "run");
+        let gangs = report["gangs"].as_array().expect("a list");
+        let often = |gang: &Value| gang["skew_ns"]["n"].as_u64() >= Some(45);
+        let often = gangs.iter().all(often) && report["oracle"]["steps"].as_u64() >= Some(90);
+        often.then_some(report)
+    });
     Some((report, log))
 }
 
@@ -225,11 +223,6 @@ fn a_live_run_waits_at_kept_barriers_alone_and_its_replay_is_identical() {
     let gangs = report["gangs"].as_array().expect("a list");
     assert_eq!(gangs.len(), 4);
     for gang in gangs {
-        assert_eq!(
-            gang["skew_ns"]["n"].as_u64().map(|n| n >= 45),
-            Some(true),
-            "{gang}"
-        );
         assert!(
             gang["bound_ns"].is_u64() && gang["forced"] == false,
             "{gang}"
@@ -238,7 +231,6 @@ fn a_live_run_waits_at_kept_barriers_alone_and_its_replay_is_identical() {
     // Of the four barriers one is kept: each member waits for the other one.
     assert_eq!(waits_between_cpus(&log), 2);
     let in_step = gangs[..2].iter().all(|gang| gang["not_in_step"] == false);
-    assert!(report["oracle"]["steps"].as_u64() >= Some(90), "{report}");
     assert!(!in_step || report["oracle"]["mismatches"] == 0, "{report}");
     if gangs.iter().any(|gang| gang["not_in_step"] == true) {
         assert_eq!(report["verdict"], "missed");

