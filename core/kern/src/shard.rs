@@ -337,6 +337,7 @@ impl<P: Policy> Shard<P> {
                 self.arrive(thread, arrival.min(now), sink)?;
             }
             Event::Create(constraint) => {
+                self.tree.permit_threads()?;
                 self.create(NodeId::ROOT, constraint, sink)?;
             }
             Event::Change { thread, constraint } => {

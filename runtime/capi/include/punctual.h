@@ -337,6 +337,13 @@ typedef enum punctual_policy_kind {
      * The highest priority first; a running thread goes on until it waits or its job is done.
      */
     PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
+    /**
+     * Each of its schedulers in its own slots of a frame of `timeslice_ns`, which repeats, and
+     * nobody in those that their owner leaves idle (`punctual_slot`). It has no threads itself:
+     * the first thread of such a CPU is in the care of its first branch that divides no time and
+     * has no policy of the program's.
+     */
+    PUNCTUAL_TIME_DIVISION = 5,
 } punctual_policy_kind;
 
 /**
@@ -411,6 +418,10 @@ typedef enum punctual_supply {
      * Full at each period start; passes whether used or not.
      */
     PUNCTUAL_PERIODIC_RESOURCE = 5,
+    /**
+     * Slots, of a parent under `PUNCTUAL_TIME_DIVISION`. A run starts with them; none come later.
+     */
+    PUNCTUAL_SLOTS = 6,
 } punctual_supply;
 
 /**
@@ -430,6 +441,22 @@ typedef enum punctual_place {
      */
     PUNCTUAL_MEMORY = 2,
 } punctual_place;
+
+/**
+ * The instants at which a tile decides: the values of `when`.
+ */
+typedef enum punctual_when {
+    /**
+     * After each firing.
+     */
+    PUNCTUAL_OWN_TIME = 0,
+    /**
+     * Once in each slot, at its start, when a firing that the last slot interrupted goes on first.
+     * After a firing the rest of its slot stays empty. The thread that executes the tile is in the
+     * care of a branch in slots (`PUNCTUAL_SLOTS`) with `scheduling_ns` between them.
+     */
+    PUNCTUAL_BETWEEN_SLOTS = 1,
+} punctual_when;
 
 /**
  * How values are reduced to one: `with` of `punctual_gang_reduce`.
@@ -696,7 +723,8 @@ typedef struct punctual_fifo {
 typedef int (*punctual_decide)(void *parameter);
 
 /**
- * A task scheduler of one tile. A tile without one has its actors fire by turns.
+ * The task scheduler of one tile. A tile without one has its actors fire by turns, in own time.
+ * Made by `punctual_scheduled_by` and `punctual_scheduled_between_slots` below, which set `size`.
  */
 typedef struct punctual_task_scheduler {
     /**
@@ -708,13 +736,17 @@ typedef struct punctual_task_scheduler {
      */
     uint32_t tile;
     /**
-     * Chooses.
+     * Chooses. Null: turns, between slots.
      */
     punctual_decide decide;
     /**
      * What it gets.
      */
     void *parameter;
+    /**
+     * One of `punctual_when`.
+     */
+    uint32_t when;
 } punctual_task_scheduler;
 
 /**
@@ -977,7 +1009,7 @@ typedef struct punctual_cpu {
      */
     uint32_t policy;
     /**
-     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, for `PUNCTUAL_TIME_DIVISION` the frame, else 0.
      */
     uint64_t timeslice_ns;
     /**
@@ -1018,8 +1050,22 @@ typedef struct punctual_spread {
 } punctual_spread;
 
 /**
- * The terms on which a scheduler joins a tree. Made by `punctual_served` and `punctual_shared`
- * below, which set `size`.
+ * A part of each frame, which belongs to one scheduler.
+ */
+typedef struct punctual_slot {
+    /**
+     * From the start of the frame.
+     */
+    uint64_t at_ns;
+    /**
+     * Its length.
+     */
+    uint64_t length_ns;
+} punctual_slot;
+
+/**
+ * The terms on which a scheduler joins a tree. Made by `punctual_served`, `punctual_shared` and
+ * `punctual_in_slots` below, which set `size`.
  */
 typedef struct punctual_terms {
     /**
@@ -1035,17 +1081,25 @@ typedef struct punctual_terms {
      */
     uint32_t priority;
     /**
-     * Processor time in each period; 0 with `PUNCTUAL_SHARED`.
+     * Processor time in each period; 0 with `PUNCTUAL_SHARED` and `PUNCTUAL_SLOTS`.
      */
     uint64_t budget_ns;
     /**
-     * The period; 0 with `PUNCTUAL_SHARED`.
+     * The period; 0 with `PUNCTUAL_SHARED` and `PUNCTUAL_SLOTS`.
      */
     uint64_t period_ns;
     /**
      * Most threads of its subtree at any one time; 0: as many as there are.
      */
     uint32_t quota;
+    /**
+     * Its slots, with `PUNCTUAL_SLOTS`; else null.
+     */
+    const struct punctual_slot *slots;
+    /**
+     * How many.
+     */
+    size_t slot_count;
 } punctual_terms;
 
 /**
@@ -1070,7 +1124,7 @@ typedef struct punctual_branch {
      */
     uint32_t policy;
     /**
-     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, for `PUNCTUAL_TIME_DIVISION` the frame, else 0.
      */
     uint64_t timeslice_ns;
     /**
@@ -1187,6 +1241,11 @@ typedef struct punctual_options {
      * 0: the first such run says so on standard error, and begins.
      */
     uint32_t strict;
+    /**
+     * The constant time in which the scheduler decides before each slot: at least so far apart do
+     * the slots of each frame lie (`PUNCTUAL_TIME_DIVISION`).
+     */
+    uint64_t scheduling_ns;
 } punctual_options;
 
 /**
@@ -1370,7 +1429,9 @@ enum punctual_status punctual_application_destroy(struct punctual_application ap
  * Executes a tile of an application on the calling thread, firing after firing, until somebody
  * stops the application (`punctual_application_stop`). Where nobody may fire it looks again and
  * again: what the thread has of the processor, a reservation for example, is the tile's, and
- * nobody else notices what goes on there. The tile's task scheduler is called before each firing.
+ * nobody else notices what goes on there. The tile's task scheduler is called before each firing,
+ * or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
+ * `PUNCTUAL_INVALID` when that has none, or no time between them.
  *
  * `PUNCTUAL_FAILED` when a function of an actor answered something else than 0, or crashed, or the
  * task scheduler did: `punctual_why` says which. From then on the tile fires no more.
@@ -1382,7 +1443,8 @@ enum punctual_status punctual_tile_run(struct punctual_application application, 
 /**
  * One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
  * names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
- * the firing from the next call on. Otherwise as `punctual_tile_run`, but legal everywhere;
+ * the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots.
+ * Otherwise as `punctual_tile_run`, but legal everywhere;
  * outside of a run a crash ends the process.
  */
 enum punctual_status punctual_tile_fire(struct punctual_application application, uint32_t tile);
@@ -2039,6 +2101,7 @@ enum punctual_status punctual_was_real_time(int *was);
  * `cpu->first` returns, whose result goes to `result`, if that is not null. Threads that are left
  * end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
  *
+ * `PUNCTUAL_INVALID` also when its schedulers mean nothing, as slots that overlap;
  * `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
  * refuses what a run needs, or a policy cannot be made; `PUNCTUAL_REFUSED` when the first thread
  * does not get the guarantee that it asks for; `PUNCTUAL_OVER` when the run ended before the first
@@ -2757,6 +2820,7 @@ static inline punctual_options punctual_defaults(void)
     options.lock_stacks = 0;
     options.reserved = 0;
     options.strict = 0;
+    options.scheduling_ns = 0;
     return options;
 }
 
@@ -2771,6 +2835,8 @@ static inline punctual_terms punctual_served(uint32_t supply, uint64_t budget_ns
     terms.budget_ns = budget_ns;
     terms.period_ns = period_ns;
     terms.quota = 0;
+    terms.slots = NULL;
+    terms.slot_count = 0;
     return terms;
 }
 
@@ -2778,6 +2844,15 @@ static inline punctual_terms punctual_served(uint32_t supply, uint64_t budget_ns
 static inline punctual_terms punctual_shared(uint32_t priority)
 {
     return punctual_served(PUNCTUAL_SHARED, 0, 0, priority);
+}
+
+/* A scheduler in slots of the frame of its parent. */
+static inline punctual_terms punctual_in_slots(const punctual_slot *slots, size_t slot_count)
+{
+    punctual_terms terms = punctual_served(PUNCTUAL_SLOTS, 0, 0, 0);
+    terms.slots = slots;
+    terms.slot_count = slot_count;
+    return terms;
 }
 
 /* An actor on a tile: its function, and what that gets. */
@@ -2829,6 +2904,17 @@ static inline punctual_task_scheduler punctual_scheduled_by(uint32_t tile, punct
     scheduler.tile = tile;
     scheduler.decide = decide;
     scheduler.parameter = parameter;
+    scheduler.when = PUNCTUAL_OWN_TIME;
+    return scheduler;
+}
+
+/* The same, asked once in each slot; null: turns. */
+static inline punctual_task_scheduler punctual_scheduled_between_slots(uint32_t tile,
+                                                                       punctual_decide decide,
+                                                                       void *parameter)
+{
+    punctual_task_scheduler scheduler = punctual_scheduled_by(tile, decide, parameter);
+    scheduler.when = PUNCTUAL_BETWEEN_SLOTS;
     return scheduler;
 }
 

@@ -5,8 +5,12 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use ::punctual_graph::{Application, GraphError, Tile, TileBook};
+use ::punctual_thread::tree::home;
 use punctual_linux::job;
-use punctual_model::{CpuId, Instant, Ns, Span, Tile as TileId};
+use punctual_model::{
+    CpuId, Graph, Instant, Ns, Order, OrderRule, Preempted, Span, System, Tile as TileId, When,
+    Work,
+};
 
 use crate::admission::{Why, keep_why};
 use crate::edge::{answer, give, is_place, write_text};
@@ -37,7 +41,7 @@ static END: AtomicU64 = AtomicU64::new(0);
 
 impl Entry {
     fn new(application: Application, parts: &Parts) -> Result<Entry, GraphError> {
-        let tiles = application.tiles()?;
+        let tiles = application.tiles_without_slots()?;
         let book = |tile: Tile| (tile.tile(), Arc::clone(tile.book()), Mutex::new(tile));
         let tiles = tiles.into_iter().map(book);
         let tiles: Vec<_> = tiles.map(|(id, book, tile)| (id, tile, book)).collect();
@@ -59,9 +63,9 @@ impl Entry {
 
     /// A tile that nobody executes.
     fn tile(&self, number: u32) -> Result<MutexGuard<'_, Tile>, Status> {
-        let id = u16::try_from(number).map(|number| TileId::cpu(CpuId(number)));
+        let cpu = u16::try_from(number).map(CpuId);
         let mut tiles = self.tiles.iter();
-        let tile = tiles.find(|(tile, _, _)| Ok(*tile) == id);
+        let tile = tiles.find(|(tile, _, _)| Ok(tile.cpu) == cpu);
         let (_, tile, _) = tile.ok_or(Status::PUNCTUAL_INVALID)?;
         match tile.try_lock() {
             Ok(tile) => Ok(tile),
@@ -161,7 +165,9 @@ pub extern "C" fn punctual_application_destroy(
 /// Executes a tile of an application on the calling thread, firing after firing, until somebody
 /// stops the application (`punctual_application_stop`). Where nobody may fire it looks again and
 /// again: what the thread has of the processor, a reservation for example, is the tile's, and
-/// nobody else notices what goes on there. The tile's task scheduler is called before each firing.
+/// nobody else notices what goes on there. The tile's task scheduler is called before each firing,
+/// or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
+/// `PUNCTUAL_INVALID` when that has none, or no time between them.
 ///
 /// `PUNCTUAL_FAILED` when a function of an actor answered something else than 0, or crashed, or the
 /// task scheduler did: `punctual_why` says which. From then on the tile fires no more.
@@ -176,6 +182,9 @@ pub extern "C" fn punctual_tile_run(
         crate::time::on_a_thread()?;
         let entry = find(application)?;
         let mut tile = entry.tile(tile)?;
+        if tile.is_between_slots() {
+            settle(&mut tile)?;
+        }
         let done = tile.run_contained(|| entry.stops.load(Ordering::Relaxed));
         done.map_err(failed)
     })
@@ -183,7 +192,8 @@ pub extern "C" fn punctual_tile_run(
 
 /// One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
 /// names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
-/// the firing from the next call on. Otherwise as `punctual_tile_run`, but legal everywhere;
+/// the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots.
+/// Otherwise as `punctual_tile_run`, but legal everywhere;
 /// outside of a run a crash ends the process.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_tile_fire(
@@ -192,12 +202,50 @@ pub extern "C" fn punctual_tile_fire(
 ) -> punctual_status {
     answer(|| {
         let entry = find(application)?;
-        let fired = entry.tile(tile)?.fire();
+        let mut tile = entry.tile(tile)?;
+        if tile.is_between_slots() {
+            keep_why(Why::Words(
+                "a tile between slots has no firings outside".into(),
+            ));
+            return Err(Status::PUNCTUAL_NOT_ALLOWED);
+        }
+        let fired = tile.fire();
         match fired.map_err(failed)? {
             true => Ok(()),
             false => Err(Status::PUNCTUAL_NOTHING),
         }
     })
+}
+
+/// A tile that decides between slots gets those of its thread. The model says what is wrong with
+/// them, of a graph of one actor.
+fn settle(tile: &mut Tile) -> Answer {
+    let wrong = |words: String| {
+        keep_why(Why::Words(words));
+        Err(Status::PUNCTUAL_INVALID)
+    };
+    let Some((system, home)) = home() else {
+        return wrong("the scheduler of its thread came after the start, and has no slots".into());
+    };
+    let mut graph = Graph::new("tile");
+    graph.actor("actor", home, Work::from_us(1));
+    graph.orders.push(Order {
+        tile: home,
+        when: When::BetweenSlots(Preempted::Continues),
+        by: OrderRule::RoundRobin,
+    });
+    let with_it = System {
+        graphs: vec![graph],
+        ..System::clone(&system)
+    };
+    if let Err(errors) = with_it.validate() {
+        let words = errors.iter().map(|e| format!("{}: {}", e.message, e.help));
+        return wrong(words.collect::<Vec<_>>().join("\n"));
+    }
+    match tile.settle(&system, home) {
+        true => Ok(()),
+        false => wrong("the scheduler of its thread has no slots".into()),
+    }
 }
 
 fn failed(said: String) -> Status {

@@ -88,6 +88,19 @@ pub(crate) unsafe fn sized<T: Copy>(from: *const T) -> Result<T, Status> {
     Ok(unsafe { from.read() })
 }
 
+/// An array of the caller's.
+///
+/// # Safety
+/// `from` is null, or to that many.
+pub(crate) unsafe fn all<'a, T>(from: *const T, count: usize) -> Result<&'a [T], Status> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    is_place(from)?;
+    // SAFETY: neither null nor misaligned, and to as many (the caller).
+    Ok(unsafe { core::slice::from_raw_parts(from, count) })
+}
+
 /// Writes a text and its end into a buffer of the caller's, as far as it fits; `length` gets the
 /// bytes of the whole text, without its end.
 ///

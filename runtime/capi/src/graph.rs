@@ -1,13 +1,15 @@
 //! Graphs as C describes them: actors, FIFOs, task schedulers, memory that tiles share.
 
 use core::ffi::{c_char, c_void};
-use core::slice;
 
 use ::punctual_graph::{Application, GraphError};
-use punctual_model::{ActorId, Cpu, CpuId, Fifo, Graph, Place, PolicyKind, System, Tile, Work};
+use punctual_model::{
+    ActorId, Cpu, CpuId, Fifo, Graph, Order, OrderRule, Place, PolicyKind, Preempted, Priority,
+    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work,
+};
 
 use crate::admission::{Why, keep_why};
-use crate::edge::{is_place, sized, text};
+use crate::edge::{all, is_place, sized, text};
 use crate::firing::{
     CActor, CScheduler, punctual_decide, punctual_fire, punctual_update_firing_rule,
 };
@@ -87,7 +89,20 @@ pub struct punctual_fifo {
     pub first: *const c_void,
 }
 
-/// A task scheduler of one tile. A tile without one has its actors fire by turns.
+/// The instants at which a tile decides: the values of `when`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum punctual_when {
+    /// After each firing.
+    PUNCTUAL_OWN_TIME = 0,
+    /// Once in each slot, at its start, when a firing that the last slot interrupted goes on first.
+    /// After a firing the rest of its slot stays empty. The thread that executes the tile is in the
+    /// care of a branch in slots (`PUNCTUAL_SLOTS`) with `scheduling_ns` between them.
+    PUNCTUAL_BETWEEN_SLOTS = 1,
+}
+
+/// The task scheduler of one tile. A tile without one has its actors fire by turns, in own time.
+/// Made by `punctual_scheduled_by` and `punctual_scheduled_between_slots` below, which set `size`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct punctual_task_scheduler {
@@ -95,10 +110,12 @@ pub struct punctual_task_scheduler {
     pub size: usize,
     /// The tile.
     pub tile: u32,
-    /// Chooses.
+    /// Chooses. Null: turns, between slots.
     pub decide: punctual_decide,
     /// What it gets.
     pub parameter: *mut c_void,
+    /// One of `punctual_when`.
+    pub when: u32,
 }
 
 /// An application: its actors and its FIFOs, and what goes with them. Made by `punctual_graph_of`
@@ -134,21 +151,99 @@ pub(crate) struct Parts {
     actors: Vec<punctual_actor>,
     fifos: Vec<punctual_fifo>,
     schedulers: Vec<punctual_task_scheduler>,
+    tiles: Tiles,
     memories: Vec<usize>,
 }
 
-/// An array of the caller's.
-///
-/// # Safety
-/// `from` is null, or to that many.
-unsafe fn all<'a, T>(from: *const T, count: usize) -> Result<&'a [T], Status> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    is_place(from)?;
-    // SAFETY: neither null nor misaligned, and to as many (the caller).
-    Ok(unsafe { slice::from_raw_parts(from, count) })
+/// The tiles of a program, as a system in which each that decides between slots has some. Which
+/// ones, it learns from the thread that executes it.
+struct Tiles {
+    between: Vec<u16>,
 }
+
+impl Tiles {
+    fn of(schedulers: &[punctual_task_scheduler]) -> Result<Tiles, Status> {
+        let mut between = Vec::new();
+        for (place, one) in schedulers.iter().enumerate() {
+            let tile = number(one.tile)?;
+            if schedulers.iter().take(place).any(|o| o.tile == one.tile) {
+                return invalid(format!("tile {tile} has two task schedulers"));
+            }
+            match one.when {
+                OWN_TIME => {}
+                BETWEEN_SLOTS => between.push(tile),
+                _ => return Err(Status::PUNCTUAL_INVALID),
+            }
+        }
+        Ok(Tiles { between })
+    }
+
+    fn tile(&self, tile: u32) -> Result<Tile, Status> {
+        let tile = number(tile)?;
+        let place = self.between.iter().position(|&one| one == tile);
+        let scheduler = place.and_then(|place| u16::try_from(place).ok());
+        Ok(Tile {
+            cpu: CpuId(tile),
+            scheduler: scheduler.map(SchedulerId),
+        })
+    }
+
+    fn orders(&self) -> Vec<Order> {
+        let order = |(place, &tile): (u16, &u16)| Order {
+            tile: Tile {
+                cpu: CpuId(tile),
+                scheduler: Some(SchedulerId(place)),
+            },
+            when: When::BetweenSlots(Preempted::Continues),
+            by: OrderRule::RoundRobin,
+        };
+        (0..).zip(&self.between).map(order).collect()
+    }
+
+    /// A system of so many CPUs for `graph`, whose firings fit into a slot.
+    fn system(&self, cpus: u16, graph: &Graph) -> System {
+        let wcets = graph.actors.iter().flat_map(|actor| &actor.wcet);
+        let longest = wcets.max().copied().unwrap_or_default().as_span();
+        let slot = Span::from_ms(1).saturating_add(longest);
+        let scheduling = Span::from_us(1);
+        let cpu = |tile: u16| Cpu {
+            name: tile.to_string(),
+            host: None,
+            policy: match self.between.contains(&tile) {
+                true => PolicyKind::Tdm {
+                    frame: slot.saturating_add(scheduling),
+                    scheduling,
+                },
+                false => PolicyKind::Fifo,
+            },
+        };
+        let scheduler = |&tile: &u16| Scheduler {
+            name: format!("tile-{tile}"),
+            cpu: CpuId(tile),
+            parent: None,
+            policy: PolicyKind::Fifo,
+            priority: Priority::LOWEST,
+            supply: Supply::Slots(vec![Slot {
+                at: Span::ZERO,
+                length: slot,
+            }]),
+            trust: Trust::Inline,
+            quota: None,
+            receiver: None,
+            fallback: None,
+            code: None,
+        };
+        System {
+            cpus: (0..cpus).map(cpu).collect(),
+            schedulers: self.between.iter().map(scheduler).collect(),
+            graphs: vec![graph.clone()],
+            ..System::default()
+        }
+    }
+}
+
+const OWN_TIME: u32 = punctual_when::PUNCTUAL_OWN_TIME as u32;
+const BETWEEN_SLOTS: u32 = punctual_when::PUNCTUAL_BETWEEN_SLOTS as u32;
 
 /// An array of structures that begin with their size.
 ///
@@ -176,10 +271,14 @@ impl Parts {
         let fifos = unsafe { all_sized(from.fifos, from.fifo_count) }?;
         // SAFETY: as the caller vouches.
         let mut graph = Graph::new(unsafe { text(from.name) }?);
+        // SAFETY: as the caller vouches.
+        let schedulers = unsafe { all_sized(from.schedulers, from.scheduler_count) }?;
+        let tiles = Tiles::of(&schedulers)?;
         for actor in &actors {
             // SAFETY: as the caller vouches.
-            unsafe { add_actor(&mut graph, actor) }?;
+            unsafe { add_actor(&mut graph, &tiles, actor) }?;
         }
+        graph.orders = tiles.orders();
         for fifo in &fifos {
             // SAFETY: as the caller vouches.
             unsafe { add_fifo(&mut graph, fifo) }?;
@@ -188,8 +287,8 @@ impl Parts {
             graph,
             actors,
             fifos,
-            // SAFETY: as the caller vouches.
-            schedulers: unsafe { all_sized(from.schedulers, from.scheduler_count) }?,
+            schedulers,
+            tiles,
             // SAFETY: as the caller vouches.
             memories: unsafe { all(from.memories, from.memory_count) }?.to_vec(),
         })
@@ -202,16 +301,8 @@ impl Parts {
     /// Whether the graph means something, and goes on for ever.
     pub(crate) fn is_sound(&self) -> Answer {
         let tiles = self.graph.actors.iter().map(|actor| actor.tile.cpu.0);
-        let cpus = (0..=tiles.max().unwrap_or(0)).map(|tile| Cpu {
-            name: tile.to_string(),
-            host: None,
-            policy: PolicyKind::Fifo,
-        });
-        let system = System {
-            cpus: cpus.collect(),
-            graphs: vec![self.graph.clone()],
-            ..System::default()
-        };
+        let tiles = tiles.chain(self.tiles.between.iter().copied());
+        let system = self.tiles.system(tiles.max().unwrap_or(0) + 1, &self.graph);
         if let Err(errors) = system.validate() {
             let words = errors.iter().map(|e| format!("{}: {}", e.message, e.help));
             return invalid(words.collect::<Vec<_>>().join("\n"));
@@ -270,19 +361,14 @@ impl Parts {
                 set.map_err(|error| meaningless(&error))?;
             }
         }
-        for (place, described) in self.schedulers.iter().enumerate() {
-            let tile = tile(described.tile)?;
-            let before = self.schedulers.iter().take(place);
-            if before.into_iter().any(|other| other.tile == described.tile) {
-                return invalid(format!("tile {} has two task schedulers", described.tile));
-            }
-            // SAFETY: as the caller vouches.
-            let own = unsafe {
-                CScheduler::of(
-                    described.decide.ok_or(Status::PUNCTUAL_INVALID)?,
-                    described.parameter,
-                )
+        for described in &self.schedulers {
+            let tile = self.tiles.tile(described.tile)?;
+            let decide = match described.decide {
+                None if described.when == BETWEEN_SLOTS => continue,
+                decide => decide.ok_or(Status::PUNCTUAL_INVALID)?,
             };
+            // SAFETY: as the caller vouches.
+            let own = unsafe { CScheduler::of(decide, described.parameter) };
             let set = made.task_scheduler(tile, own);
             if set.is_err() {
                 return invalid(format!("no actor is on tile {}", described.tile));
@@ -321,11 +407,11 @@ fn invalid<T>(words: String) -> Result<T, Status> {
     Err(Status::PUNCTUAL_INVALID)
 }
 
-fn tile(number: u32) -> Result<Tile, Status> {
-    match u16::try_from(number) {
-        Ok(number) if usize::from(number) < System::MAX_CPUS => Ok(Tile::cpu(CpuId(number))),
+fn number(tile: u32) -> Result<u16, Status> {
+    match u16::try_from(tile) {
+        Ok(tile) if usize::from(tile) < System::MAX_CPUS => Ok(tile),
         _ => invalid(format!(
-            "a tile has a number below {}, and not {number}",
+            "a tile has a number below {}, and not {tile}",
             System::MAX_CPUS
         )),
     }
@@ -333,10 +419,10 @@ fn tile(number: u32) -> Result<Tile, Status> {
 
 /// # Safety
 /// What it points to is there.
-unsafe fn add_actor(graph: &mut Graph, from: &punctual_actor) -> Answer {
+unsafe fn add_actor(graph: &mut Graph, tiles: &Tiles, from: &punctual_actor) -> Answer {
     // SAFETY: as the caller vouches.
     let name = unsafe { text(from.name) }?;
-    let id = graph.actor(name, tile(from.tile)?, Work::from_ns(from.wcet_ns));
+    let id = graph.actor(name, tiles.tile(from.tile)?, Work::from_ns(from.wcet_ns));
     // SAFETY: as the caller vouches.
     let by_phase = unsafe { all(from.phase_wcets_ns, from.phases) }?;
     if !by_phase.is_empty() {

@@ -21,6 +21,11 @@ pub enum punctual_policy_kind {
     PUNCTUAL_FIFO = 3,
     /// The highest priority first; a running thread goes on until it waits or its job is done.
     PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
+    /// Each of its schedulers in its own slots of a frame of `timeslice_ns`, which repeats, and
+    /// nobody in those that their owner leaves idle (`punctual_slot`). It has no threads itself:
+    /// the first thread of such a CPU is in the care of its first branch that divides no time and
+    /// has no policy of the program's.
+    PUNCTUAL_TIME_DIVISION = 5,
 }
 
 /// One of `punctual_policy_kind`.
@@ -32,9 +37,24 @@ pub(crate) fn policy(policy: u32, timeslice_ns: u64) -> Result<PolicyKind<Ns>, S
         (2, 1..) => PolicyKind::RoundRobin { timeslice },
         (3, 0) => PolicyKind::Fifo,
         (4, 0) => PolicyKind::FixedPriority { preemptive: false },
+        (5, 1..) => PolicyKind::Tdm {
+            frame: timeslice,
+            scheduling: Span::ZERO,
+        },
         _ => return Err(Status::PUNCTUAL_INVALID),
     };
     Ok(policy)
+}
+
+/// The same, with the constant time that the scheduler has between two slots.
+pub(crate) fn with_scheduling(policy: PolicyKind<Ns>, scheduling_ns: u64) -> PolicyKind<Ns> {
+    match policy {
+        PolicyKind::Tdm { frame, .. } => PolicyKind::Tdm {
+            frame,
+            scheduling: Span::from_ns(scheduling_ns),
+        },
+        other => other,
+    }
 }
 
 /// As `punctual_policy.h` has it; null: none.

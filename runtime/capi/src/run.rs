@@ -3,9 +3,9 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use ::punctual_thread::{Runtime, StartError};
+use ::punctual_thread::{NotAdmitted, Runtime, StartError};
 use punctual_linux::{Panic, RunError, is_forked, libraries_with_locals};
-use punctual_model::Machine;
+use punctual_model::{Machine, Ns, PolicyKind};
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
 use crate::application::forget_end;
@@ -13,7 +13,7 @@ use crate::authority::forget_all;
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
-use crate::policy::{policy, punctual_own_policy, with_policies};
+use crate::policy::{policy, punctual_own_policy, with_policies, with_scheduling};
 use crate::report::keep_report;
 use crate::rwlock::forget_users;
 use crate::scheduler::{punctual_branch, tree};
@@ -29,7 +29,7 @@ pub struct punctual_cpu {
     pub host: u32,
     /// One of `punctual_policy_kind`.
     pub policy: u32,
-    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, for `PUNCTUAL_TIME_DIVISION` the frame, else 0.
     pub timeslice_ns: u64,
     /// What its first thread executes.
     pub first: punctual_body,
@@ -82,10 +82,13 @@ pub struct punctual_options {
     /// 1: no run begins where a library keeps `__thread` variables from being new in each thread.
     /// 0: the first such run says so on standard error, and begins.
     pub strict: u32,
+    /// The constant time in which the scheduler decides before each slot: at least so far apart do
+    /// the slots of each frame lie (`PUNCTUAL_TIME_DIVISION`).
+    pub scheduling_ns: u64,
 }
 
 /// No field begins where an earlier header had padding: `size` would not tell them apart.
-const _: () = assert!(size_of::<punctual_options>() == 120);
+const _: () = assert!(size_of::<punctual_options>() == 128);
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 
@@ -119,6 +122,7 @@ impl Drop for Alone {
 /// `cpu->first` returns, whose result goes to `result`, if that is not null. Threads that are left
 /// end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
 ///
+/// `PUNCTUAL_INVALID` also when its schedulers mean nothing, as slots that overlap;
 /// `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
 /// refuses what a run needs, or a policy cannot be made; `PUNCTUAL_REFUSED` when the first thread
 /// does not get the guarantee that it asks for; `PUNCTUAL_OVER` when the run ended before the first
@@ -139,12 +143,12 @@ pub unsafe extern "C" fn punctual_run(
         is_place_or_null(result)?;
         // SAFETY: neither null nor misaligned, and a description (the caller).
         let cpu = unsafe { cpu.read() };
-        let mut runtime = Runtime::on(cpu.host, policy(cpu.policy, cpu.timeslice_ns)?);
-        let mut is_strict = false;
-        if !options.is_null() {
+        let own = policy(cpu.policy, cpu.timeslice_ns)?;
+        let (runtime, is_strict) = match options.is_null() {
+            true => (Runtime::on(cpu.host, own), false),
             // SAFETY: as the caller vouches.
-            (runtime, is_strict) = unsafe { with_options(runtime, options) }?;
-        }
+            false => unsafe { with_options((cpu.host, own), options) }?,
+        };
         let first = cpu.first.ok_or(Status::PUNCTUAL_INVALID)?;
         let argument = Carried(cpu.argument);
         not_in_a_child()?;
@@ -202,11 +206,12 @@ fn with_new_locals(is_strict: bool) -> Result<(), Status> {
 /// # Safety
 /// As for [`punctual_run`].
 unsafe fn with_options(
-    runtime: Runtime,
+    (host, own): (u32, PolicyKind<Ns>),
     options: *const punctual_options,
 ) -> Result<(Runtime, bool), Status> {
     // SAFETY: as the caller vouches.
     let options = unsafe { sized(options) }?;
+    let scheduling = options.scheduling_ns;
     let choices = [
         options.best_effort,
         options.without_terms,
@@ -217,7 +222,7 @@ unsafe fn with_options(
     if !is_known || (options.beside.is_null() && options.beside_count > 0) {
         return Err(Status::PUNCTUAL_INVALID);
     }
-    let mut runtime = runtime
+    let mut runtime = Runtime::on(host, with_scheduling(own, scheduling))
         .real_time(options.best_effort == 0)
         .lock_stacks(options.lock_stacks == 1);
     if options.without_terms == 1 {
@@ -239,7 +244,7 @@ unsafe fn with_options(
         runtime = runtime.spread(unsafe { spread(options.spread) }?);
     }
     // SAFETY: as the caller vouches.
-    let mut tree = unsafe { tree(options.schedulers, options.scheduler_count) }?;
+    let mut tree = unsafe { tree((options.schedulers, options.scheduler_count), scheduling) }?;
     let own = (options.policies, options.policy_count);
     // SAFETY: as the caller vouches.
     runtime = unsafe { with_policies(runtime, &mut tree, own) }?.tree(tree);
@@ -254,7 +259,7 @@ unsafe fn with_options(
         let argument = Carried(beside.argument);
         runtime = runtime.and(
             beside.host,
-            policy(beside.policy, beside.timeslice_ns)?,
+            with_scheduling(policy(beside.policy, beside.timeslice_ns)?, scheduling),
             move || {
                 // SAFETY: as the caller vouches.
                 let _ = unsafe { first_work(first, argument) };
@@ -266,6 +271,9 @@ unsafe fn with_options(
 
 fn not_started(error: &StartError) -> Status {
     let (why, status) = match error {
+        StartError::NotAdmitted(why @ NotAdmitted::Meaningless(_)) => {
+            (why_of(why), Status::PUNCTUAL_INVALID)
+        }
         StartError::NotAdmitted(why) => (why_of(why), Status::PUNCTUAL_REFUSED),
         StartError::Run(RunError::Busy) => return Status::PUNCTUAL_BUSY,
         StartError::Config(_) => (Why::Words(error.to_string()), Status::PUNCTUAL_INVALID),

@@ -5,15 +5,15 @@ use core::ffi::{c_char, c_void};
 use ::punctual_thread::thread::ThreadRef;
 use ::punctual_thread::tree::{Scheduler, Terms, Wait};
 use punctual_model::{
-    CpuId, Priority, Scheduler as Declared, SchedulerId, Server, ServerKind, Span, Supply, Trust,
-    Work,
+    CpuId, Priority, Scheduler as Declared, SchedulerId, Server, ServerKind, Slot, Span, Supply,
+    Trust, Work,
 };
 
 use crate::admission::refused;
 use crate::authority::{Held, SCHEDULERS, forget_the_dead, held, hold, hold_new, recipient};
 use crate::constraint::punctual_constraint;
-use crate::edge::{answer, give, is_place, sized, text};
-use crate::policy::policy;
+use crate::edge::{all, answer, give, is_place, sized, text};
+use crate::policy::{policy, with_scheduling};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Used;
 use crate::thread::{create, punctual_body, punctual_thread, with as with_thread};
@@ -54,10 +54,22 @@ pub enum punctual_supply {
     PUNCTUAL_CONSTANT_BANDWIDTH = 4,
     /// Full at each period start; passes whether used or not.
     PUNCTUAL_PERIODIC_RESOURCE = 5,
+    /// Slots, of a parent under `PUNCTUAL_TIME_DIVISION`. A run starts with them; none come later.
+    PUNCTUAL_SLOTS = 6,
 }
 
-/// The terms on which a scheduler joins a tree. Made by `punctual_served` and `punctual_shared`
-/// below, which set `size`.
+/// A part of each frame, which belongs to one scheduler.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_slot {
+    /// From the start of the frame.
+    pub at_ns: u64,
+    /// Its length.
+    pub length_ns: u64,
+}
+
+/// The terms on which a scheduler joins a tree. Made by `punctual_served`, `punctual_shared` and
+/// `punctual_in_slots` below, which set `size`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct punctual_terms {
@@ -67,12 +79,16 @@ pub struct punctual_terms {
     pub supply: u32,
     /// Urgency among what its parent orders; a larger number is more urgent.
     pub priority: u32,
-    /// Processor time in each period; 0 with `PUNCTUAL_SHARED`.
+    /// Processor time in each period; 0 with `PUNCTUAL_SHARED` and `PUNCTUAL_SLOTS`.
     pub budget_ns: u64,
-    /// The period; 0 with `PUNCTUAL_SHARED`.
+    /// The period; 0 with `PUNCTUAL_SHARED` and `PUNCTUAL_SLOTS`.
     pub period_ns: u64,
     /// Most threads of its subtree at any one time; 0: as many as there are.
     pub quota: u32,
+    /// Its slots, with `PUNCTUAL_SLOTS`; else null.
+    pub slots: *const punctual_slot,
+    /// How many.
+    pub slot_count: usize,
 }
 
 /// A scheduler that a run starts with: `schedulers` of `punctual_options`.
@@ -88,7 +104,7 @@ pub struct punctual_branch {
     pub parent: u32,
     /// How it orders its threads and children: one of `punctual_policy_kind`.
     pub policy: u32,
-    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, for `PUNCTUAL_TIME_DIVISION` the frame, else 0.
     pub timeslice_ns: u64,
     /// Its terms with its parent.
     pub terms: punctual_terms,
@@ -96,7 +112,7 @@ pub struct punctual_branch {
 
 fn kind_of(supply: u32) -> Result<Option<ServerKind>, Status> {
     Ok(match supply {
-        0 => None,
+        0 | IN_SLOTS => None,
         1 => Some(ServerKind::Polling),
         2 => Some(ServerKind::Deferrable),
         3 => Some(ServerKind::Sporadic),
@@ -119,11 +135,39 @@ fn server(from: &punctual_terms) -> Result<Option<Server<punctual_model::Ns>>, S
     }
 }
 
+const IN_SLOTS: u32 = punctual_supply::PUNCTUAL_SLOTS as u32;
+
+fn has_slots(from: &punctual_terms) -> bool {
+    from.supply == IN_SLOTS || !from.slots.is_null() || from.slot_count > 0
+}
+
+/// # Safety
+/// The slots are null, or as many as it says.
+unsafe fn supply(from: &punctual_terms) -> Result<Supply, Status> {
+    let server = server(from)?;
+    match (from.supply, has_slots(from)) {
+        (IN_SLOTS, _) => {}
+        (_, false) => return Ok(server.map_or(Supply::Shared, Supply::Server)),
+        (_, true) => return Err(Status::PUNCTUAL_INVALID),
+    }
+    // SAFETY: as the caller vouches.
+    let slots = unsafe { all(from.slots, from.slot_count) }?;
+    let slots = slots.iter().map(|slot| Slot {
+        at: Span::from_ns(slot.at_ns),
+        length: Span::from_ns(slot.length_ns),
+    });
+    Ok(Supply::Slots(slots.collect()))
+}
+
 fn quota(from: &punctual_terms) -> Option<u32> {
     Some(from.quota).filter(|quota| *quota > 0)
 }
 
+/// The terms of one that joins a tree while it runs.
 pub(crate) fn terms(from: &punctual_terms) -> Result<Terms, Status> {
+    if has_slots(from) {
+        return Err(Status::PUNCTUAL_INVALID);
+    }
     let terms = match server(from)? {
         None => Terms::shared(),
         Some(server) => Terms::server(server.kind, (server.budget, server.period)),
@@ -132,13 +176,13 @@ pub(crate) fn terms(from: &punctual_terms) -> Result<Terms, Status> {
     Ok(quota(from).map_or(terms, |quota| terms.quota(quota)))
 }
 
-/// The tree that a run starts with.
+/// The tree that a run starts with, and the time that its slots leave between them.
 ///
 /// # Safety
 /// `from` is null with a `count` of 0, or to that many branches, each with a name.
 pub(crate) unsafe fn tree(
-    from: *const punctual_branch,
-    count: usize,
+    (from, count): (*const punctual_branch, usize),
+    scheduling_ns: u64,
 ) -> Result<Vec<Declared>, Status> {
     if from.is_null() && count > 0 {
         return Err(Status::PUNCTUAL_INVALID);
@@ -164,9 +208,10 @@ pub(crate) unsafe fn tree(
             name,
             cpu: CpuId(small(branch.cpu)?),
             parent,
-            policy: policy(branch.policy, branch.timeslice_ns)?,
+            policy: with_scheduling(policy(branch.policy, branch.timeslice_ns)?, scheduling_ns),
             priority: Priority::new(branch.terms.priority),
-            supply: server(&branch.terms)?.map_or(Supply::Shared, Supply::Server),
+            // SAFETY: as the caller vouches.
+            supply: unsafe { supply(&branch.terms) }?,
             trust: Trust::Inline,
             quota: quota(&branch.terms),
             receiver: None,

@@ -293,6 +293,14 @@ impl Application {
         self.tiles_with(|tile| Slots::of(system, tile, frequency))
     }
 
+    /// The same, where tiles that decide between slots get theirs later ([`Tile::settle`]).
+    ///
+    /// # Errors
+    /// As [`Application::tiles`], without [`GraphError::BetweenSlots`].
+    pub fn tiles_without_slots(self) -> Result<Vec<Tile>, GraphError> {
+        self.tiles_with(|_| Some(Slots::none()))
+    }
+
     fn tiles_with(
         mut self,
         slots: impl Fn(TileId) -> Option<Slots>,

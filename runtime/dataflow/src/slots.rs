@@ -17,6 +17,11 @@ struct Level {
 }
 
 impl Slots {
+    /// None yet.
+    pub(crate) fn none() -> Slots {
+        Slots { levels: Vec::new() }
+    }
+
     /// Those of a tile; `None`: it has none. O(schedulers + n log n slots).
     pub(crate) fn of(system: &System, tile: Tile, frequency: Frequency) -> Option<Slots> {
         let mut levels = Vec::new();

@@ -1,9 +1,10 @@
-//! The cost of an entry of the scheduler, for runs that measure nothing else.
+//! The costs of a machine: an entry of the scheduler, and the share of other programs.
 
+use core::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
-use punctual_linux::{RunError, RunOptions, measure_entry};
-use punctual_model::{Ns, Work};
+use punctual_linux::{Mode, Overheads, RunError, RunOptions, measure_entry, share_of_others};
+use punctual_model::{Machine, Ns, Span, Work};
 
 /// No budget of so much is refused for the costs of entries: an entry takes some microseconds, so
 /// one that seems to take more was measured while the machine was busy with something else.
@@ -31,6 +32,18 @@ pub(crate) fn entry_ns(host: u32, options: &RunOptions) -> Result<Option<u64>, R
 pub(crate) fn floor_of(entry: Option<u64>) -> Work<Ns> {
     let two = entry.unwrap_or_default().saturating_mul(2);
     Work::from_ns(two.min(MOST_FLOOR_NS))
+}
+
+/// The terms of a machine that was measured. Threads come and go: guaranteed work may come to take
+/// all of a second, so what the rest of the machine gets of it is reserved from the start.
+pub(crate) fn with_share_of_others(overheads: &Overheads) -> Machine {
+    let mut machine = overheads.machine();
+    if overheads.mode == Mode::RealTime {
+        let all = |window: Span<Ns>| Ok::<_, Infallible>(window.as_work());
+        let Ok(reserve) = share_of_others(&machine, all);
+        machine.reserves.extend(reserve);
+    }
+    machine
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ mod guarantee;
 mod place;
 mod registry;
 mod runtime;
+mod slots;
 pub mod spread;
 mod start_error;
 pub mod sync;

@@ -11,6 +11,7 @@ use punctual_tables::Tables;
 
 use crate::admission::{Admission, NotAdmitted, PROMOTED, Promise, Promises};
 use crate::constraint::Constraint;
+use crate::slots::Start;
 use crate::spread::{Board, Spread, Spreads};
 use crate::sync::Mutex;
 use crate::thread::{SpawnError, now};
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     /// thread ever waits for this lock; it is read when the run is over.
     promises: Vec<Arc<Promises>>,
     terms: Machine,
+    start: Start,
     /// Where work is offered.
     pub(crate) board: Option<Arc<Board>>,
     /// Which run of this process it is: handles of another one mean nothing here.
@@ -58,7 +60,9 @@ impl Shared {
             });
             admission.plant(nodes)?;
             if first.has_guarantee() {
-                let _ = admission.add((FIRST, NodeId::ROOT), first, Instant::ZERO)?;
+                let home = tables.cpus[cpu].homes.first().copied().unwrap_or(0);
+                let home = NodeId::new(home, 0);
+                let _ = admission.add((FIRST, home), first, Instant::ZERO)?;
             }
             Ok(Mutex::new(admission))
         };
@@ -68,6 +72,7 @@ impl Shared {
             admission,
             promises,
             terms,
+            start: Start::of((tables, schedulers), policies),
             board: spread.map(|spread| Arc::new(Board::new(spread, policies.len()))),
             run: RUNS.fetch_add(1, Ordering::Relaxed),
             entities: tables
@@ -142,6 +147,11 @@ impl Place {
 
     pub(crate) fn overhead(&self) -> Work<Ns> {
         self.0.overhead()
+    }
+
+    /// The CPUs and schedulers that the run started with, and the CPU in it.
+    pub(crate) fn start(&self) -> (&Start, usize) {
+        (&self.0.start, self.1)
     }
 
     /// The run, and the CPU in it.

@@ -1,14 +1,13 @@
 //! A run that threads are created in: CPU, policy, pool, and the terms of admission.
 
-use core::convert::Infallible;
 use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{NoSink, NodeId, Plan, Policy, Sink};
 use punctual_linux::{
-    Body, ChildInput, CpuInput, Ending, GiveBack, Mode, Outcome, Overheads, RunOptions,
-    ThreadInput, check_room, clock_rate, end_run, measure_overheads, run, share_of_others,
+    Body, ChildInput, CpuInput, Ending, GiveBack, Mode, Outcome, RunOptions, ThreadInput,
+    check_room, clock_rate, end_run, measure_overheads, run,
 };
 use punctual_model::{
     Cpu, Machine, Ns, PolicyKind, Scheduler, Span, System, TaskId, ThreadId, Trust,
@@ -18,8 +17,9 @@ use punctual_tables::{CpuTables, NodeRow, Tables};
 
 use crate::admission::{NotAdmitted, Promise, meaning};
 use crate::constraint::Constraint;
-use crate::entry_cost::{entry_ns, floor_of};
+use crate::entry_cost::{entry_ns, floor_of, with_share_of_others};
 use crate::place::{Current, FIRST, Shared};
+use crate::slots::home_of_first;
 use crate::spread::{Spread, Spreads};
 use crate::start_error::StartError;
 use crate::tally::{COUNTED, Jobs, Tally, by_name};
@@ -258,6 +258,8 @@ impl Runtime {
 
     /// The schedulers below the policies of the CPUs, as those of a file: CPU 0 is the first of the
     /// run. Each CPU's first thread gets the root of its tree ([`crate::tree::Scheduler::root`]).
+    /// On a CPU that divides its time into slots it executes in those of the first scheduler there
+    /// that the core decides for and that divides no time itself.
     #[must_use]
     pub fn tree(self, schedulers: Vec<Scheduler>) -> Runtime {
         Runtime { schedulers, ..self }
@@ -499,22 +501,11 @@ impl Runtime {
             cpu.capacity.entry = funding.entry.ticks_up(frequency);
             cpu.capacity.cache_delay = funding.cache_delay.ticks_up(frequency);
             cpu.threads.push((TaskId(task), main));
-            cpu.homes.push(0);
+            let home = home_of_first(cpu);
+            cpu.homes.push(home.map_err(StartError::NotAdmitted)?);
         }
         Ok(tables)
     }
-}
-
-/// The terms of a machine that was measured. Threads come and go: guaranteed work may come to take
-/// all of a second, so what the rest of the machine gets of it is reserved from the start.
-fn with_share_of_others(overheads: &Overheads) -> Machine {
-    let mut machine = overheads.machine();
-    if overheads.mode == Mode::RealTime {
-        let all = |window: Span<Ns>| Ok::<_, Infallible>(window.as_work());
-        let Ok(reserve) = share_of_others(&machine, all);
-        machine.reserves.extend(reserve);
-    }
-    machine
 }
 
 fn cpu_input<S: Sink>(

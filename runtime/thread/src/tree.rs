@@ -27,10 +27,13 @@
 //!
 //! [note 0037]: ../../../doc/design/0037-the-tree-for-programs.md
 
+use std::sync::Arc;
+
 use punctual_kern::{Grant as Supplied, MAX_PLACES_PER_ENTRY, NodeId, NodeTerms, Refusal, Request};
 use punctual_linux::{Who, clock_rate, manage};
 use punctual_model::{
-    CpuId, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, ThreadId, Trust, Work,
+    CpuId, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, System, ThreadId, Tile,
+    Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 
@@ -335,9 +338,7 @@ impl Scheduler {
     /// [note 0035]: ../../../doc/design/0035-a-policy-after-another.md
     pub fn replace(&self, policy: PolicyKind<Ns>) -> Result<(), SpawnError> {
         let (place, node) = (self.0.place()?, self.0.node);
-        if matches!(policy, PolicyKind::Tdm { .. }) {
-            return Err(SpawnError::Refused(Refusal::NotReplaceable(node)));
-        }
+        let divides = matches!(policy, PolicyKind::Tdm { .. });
         let kind = policy.in_ticks(clock_rate().frequency);
         let room = place.entities();
         // Made and freed here: not in the entry.
@@ -345,6 +346,9 @@ impl Scheduler {
         let entries = room.div_ceil(MAX_PLACES_PER_ENTRY);
         let entries = u64::try_from(entries).unwrap_or(u64::MAX);
         place.ask(|admission, now| {
+            if divides || admission.divides_time(node) {
+                return Err(SpawnError::Refused(Refusal::NotReplaceable(node)));
+            }
             let moved = admission.reorders(node, (policy, entries), now)?;
             punctual_linux::replace((node, kind), &mut made, &ids_of(&moved.threads)?)?;
             admission.accept(Some(moved), crate::thread::now().unwrap_or(now));
@@ -486,6 +490,14 @@ impl Slice {
     pub fn recipient(&self) -> Recipient {
         Recipient(self.0)
     }
+}
+
+/// The system that the run of the caller started with, without threads, and the scheduler there
+/// that has the caller in its care; `None`: outside of a run, or its scheduler came later.
+pub fn home() -> Option<(Arc<System>, Tile)> {
+    let place = place()?;
+    let (start, cpu) = place.start();
+    start.home(cpu, punctual_linux::home()?)
 }
 
 /// The core's name of a thread of the caller's CPU that lives.

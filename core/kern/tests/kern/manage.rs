@@ -1,7 +1,7 @@
 //! Operations on the tree: each done whole or refused whole.
 
 use punctual_kern::{Event, Grant, Next, NodeId, NodeTerms, Refusal, Request, State};
-use punctual_model::{Instant, MAX_DEPTH, ServerKind, ThreadId};
+use punctual_model::{Instant, MAX_DEPTH, PolicyKind, ServerKind, Span, ThreadId};
 
 use crate::driver::{id, periodic};
 use crate::trees::{FIXED, Grove, at, node, server, terms};
@@ -216,6 +216,36 @@ fn promotion_is_bounded_in_depth_room_and_supply() {
     assert_eq!(
         ask(&mut grove, NodeId::ROOT, promote),
         Err(Refusal::NoNodeLeft)
+    );
+}
+
+#[test]
+fn a_table_has_no_time_for_threads_that_come_later() {
+    let table = PolicyKind::Tdm {
+        frame: Span::from_ticks(100),
+        scheduling: Span::ZERO,
+    };
+    let slots = (table, &[(1, 0, 100)][..]);
+    let nodes = [(0, FIXED, terms(Grant::Slots, 1)), (1, FIXED, shared(1))];
+    let mut grove = Grove::with_slots(1, slots, &nodes, &[(2, periodic(1, 1_000, 1))]);
+    let refused = Err(Refusal::NotGrantable(NodeId::ROOT));
+    let constraint = periodic(1, 1_000, 2);
+    let create = |home| Request::Create { home, constraint };
+    assert_eq!(ask(&mut grove, NodeId::ROOT, create(NodeId::ROOT)), refused);
+    let short = grove.at(0, Event::Create(constraint)).refused;
+    assert_eq!(short.map_or(Ok(()), Err), refused);
+    let revoke = Request::Revoke { thread: id(0) };
+    assert_eq!(ask(&mut grove, NodeId::ROOT, revoke), refused);
+    assert_eq!(
+        ask(&mut grove, NodeId::ROOT, Request::Demote(node(1))),
+        refused
+    );
+    // Below its slots everything is as ever.
+    assert_eq!(ask(&mut grove, node(1), revoke), Ok(()));
+    assert_eq!(ask(&mut grove, NodeId::ROOT, create(node(1))), Ok(()));
+    assert_eq!(
+        ask(&mut grove, NodeId::ROOT, Request::Demote(node(2))),
+        Ok(())
     );
 }
 

@@ -26,7 +26,27 @@ impl<P: Policy> Tree<P> {
         if self.is_slice(at) {
             return Err(Refusal::NotAScheduler(home));
         }
+        self.has_time_for_all(at)?;
         self.has_quota(at, NONE)
+    }
+
+    /// Whether threads may be created in the care of the root. O(1).
+    ///
+    /// # Errors
+    /// It divides its time by a table, which is constant.
+    #[inline]
+    pub fn permit_threads(&self) -> Result<(), Refusal> {
+        self.has_time_for_all(ROOT)
+    }
+
+    /// Whether a scheduler has time for threads that its table knows nothing of.
+    #[inline]
+    fn has_time_for_all(&self, at: u16) -> Result<(), Refusal> {
+        let node = &self.nodes[usize::from(at)];
+        match node.policy.orders_background() {
+            true => Err(Refusal::NotGrantable(node.id(at))),
+            false => Ok(()),
+        }
     }
 
     /// Whether `by` may give a thread of its own to its child `to`, or bind it to the slice `to`
@@ -47,10 +67,7 @@ impl<P: Policy> Tree<P> {
         if self.care(self.place(thread)?.home) != by {
             return Err(Refusal::NotItsOwn(thread));
         }
-        // Only the table gives time there, and the table is constant.
-        if node.policy.orders_background() {
-            return Err(Refusal::NotGrantable(to));
-        }
+        self.has_time_for_all(to_at)?;
         self.has_quota(to_at, by)
     }
 
@@ -64,7 +81,7 @@ impl<P: Policy> Tree<P> {
         if home == by || !self.is_below(self.care(home), by) {
             return Err(Refusal::NotItsOwn(thread));
         }
-        Ok(())
+        self.has_time_for_all(by)
     }
 
     /// Whether `by` may end the scheduler `node`. O(depth).
@@ -76,7 +93,8 @@ impl<P: Policy> Tree<P> {
         if at == by || !self.is_below(at, by) {
             return Err(Refusal::NotItsChild(node));
         }
-        Ok(())
+        // Its threads would go there.
+        self.has_time_for_all(self.nodes[usize::from(at)].parent)
     }
 
     /// Whether `by` may have a thread wait: it is in the subtree of `by`. O(depth).

@@ -444,6 +444,13 @@ fn schedulers_in_c_are_held_by_handles_and_refuse_by_codes() {
 }
 
 #[test]
+fn schedulers_in_c_execute_in_their_own_slots_and_no_other_time() {
+    if let Some(said) = says("runtime/capi/library/tests/c/slots.c") {
+        assert_eq!(said, "each in its own slots, and every mistake is a code\n");
+    }
+}
+
+#[test]
 fn a_policy_in_c_orders_a_scheduler_of_its_program_and_a_crash_costs_itself_alone() {
     if let Some(said) = says("runtime/capi/library/tests/c/policies.c") {
         assert_eq!(said, "its own order, then that of the fallback\n");
@@ -509,6 +516,13 @@ fn applications_in_c_fire_as_in_rust_and_a_wrong_one_costs_itself_alone() {
         let last = "the wrong ones are named, and the others go on";
         let expected = format!("{turns}\n{turns}\n{downstream}\n{last}\n");
         assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn an_application_in_c_that_decides_between_slots_begins_one_firing_in_each() {
+    if let Some(said) = says("runtime/capi/library/tests/c/between.c") {
+        assert_eq!(said, "one firing in a slot, by turns and by an own order\n");
     }
 }
 

@@ -1,10 +1,33 @@
 //! A tile in the hands of a program, on a thread of the program's own
 
 use punctual_linux::job;
+use punctual_model::{System, Tile as TileId};
 
 use super::Tile;
+use crate::between::Between;
+use crate::meter::Meter;
+use crate::slots::Slots;
 
 impl Tile {
+    /// Whether it decides once in each of its slots.
+    pub fn is_between_slots(&self) -> bool {
+        self.between.is_some()
+    }
+
+    /// Gives it the slots of `home` in a system, which its thread has from now on. A firing that
+    /// was interrupted goes on in them. `false`: it decides in own time, or there are none.
+    /// O(schedulers + n log n slots).
+    pub fn settle(&mut self, system: &System, home: TileId) -> bool {
+        let slots = Slots::of(system, home, Meter::new().frequency());
+        match (&mut self.between, slots) {
+            (Some(between), Some(slots)) => {
+                *between = Between::new(slots, between.passes_over);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// One whole firing, or what is left of it; `false`: nobody may fire now. O(FIFOs of the
     /// actor), plus what its function and the task scheduler take.
     ///

@@ -27,6 +27,16 @@ pub(super) struct Replaced {
 }
 
 impl Admission {
+    /// Whether a scheduler divides its time into slots, for as long as it lives.
+    pub(crate) fn divides_time(&self, node: NodeId) -> bool {
+        let policy = match self.state.place_of(node) {
+            Ok(None) => self.state.system.cpus[0].policy,
+            Ok(Some(id)) => self.state.system.schedulers[id.index()].policy,
+            Err(_) => return false,
+        };
+        matches!(policy, PolicyKind::Tdm { .. })
+    }
+
     /// Judges that another policy, which takes so many entries to know everything, orders what
     /// `node` orders.
     pub(crate) fn reorders(

@@ -120,7 +120,7 @@ static void *first(void *argument)
 
 int main(void)
 {
-    punctual_branch branch = {"own", 0, 0, PUNCTUAL_FIXED_PRIORITY, 0, {0, 0, 0, 0, 0, 0}};
+    punctual_branch branch = {"own", 0, 0, PUNCTUAL_FIXED_PRIORITY, 0, punctual_shared(0)};
     branch.terms = punctual_served(PUNCTUAL_DEFERRABLE, 8 * MS, 20 * MS, 3);
     punctual_own_policy own = {1, 0, 0, 0, makes_none};
     punctual_constraint asks = punctual_aperiodic(50);

@@ -289,7 +289,7 @@ static void *fills(void *argument)
 
 int main(void)
 {
-    punctual_branch branch = {"a", 0, 0, PUNCTUAL_FIXED_PRIORITY, 0, {0, 0, 0, 0, 0, 0}};
+    punctual_branch branch = {"a", 0, 0, PUNCTUAL_FIXED_PRIORITY, 0, punctual_shared(0)};
     branch.terms = punctual_served(PUNCTUAL_DEFERRABLE, 4 * MS, 20 * MS, 3);
     branch.terms.quota = 1;
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
