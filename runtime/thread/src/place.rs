@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_kern::{NodeId, Request};
 use punctual_linux::{clock_rate, held_alive, manage, replace, this_cpu, undisturbed};
-use punctual_model::{Instant, Machine, Ns, PolicyKind, Scheduler, Work};
+use punctual_model::{Instant, Machine, Ns, PolicyKind, Scheduler, System, Tile, Work};
 use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
 
@@ -149,9 +149,9 @@ impl Place {
         self.0.overhead()
     }
 
-    /// The CPUs and schedulers that the run started with, and the CPU in it.
-    pub(crate) fn start(&self) -> (&Start, usize) {
-        (&self.0.start, self.1)
+    /// The system that the run started with, and the processor time of a scheduler of this CPU.
+    pub(crate) fn start_home(&self, node: NodeId) -> Option<(Arc<System>, Tile)> {
+        self.0.start.home(self.1, node)
     }
 
     /// The run, and the CPU in it.

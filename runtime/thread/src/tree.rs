@@ -495,9 +495,7 @@ impl Slice {
 /// The system that the run of the caller started with, without threads, and the scheduler there
 /// that has the caller in its care; `None`: outside of a run, or its scheduler came later.
 pub fn home() -> Option<(Arc<System>, Tile)> {
-    let place = place()?;
-    let (start, cpu) = place.start();
-    start.home(cpu, punctual_linux::home()?)
+    place()?.start_home(punctual_linux::home()?)
 }
 
 /// The core's name of a thread of the caller's CPU that lives.
