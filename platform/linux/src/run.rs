@@ -181,11 +181,14 @@ fn alone() -> Result<MutexGuard<'static, ()>, RunError> {
     }
 }
 
-/// The watch over the clocks of so many CPUs, if it is wanted and of use.
+/// The watch over the clocks of so many CPUs, where there is more than one.
 fn watch_of(cpus: usize, rate: ClockRate, options: &RunOptions) -> Option<ClockWatch> {
-    let counted = options.watch_clocks.filter(|_| cpus > 1)?;
     let ticks = |ns| rate.frequency.ticks_up(ns);
-    Some(ClockWatch::new(cpus, ticks(counted), ticks))
+    let watch = (cpus > 1).then(|| ClockWatch::new(cpus, ticks))?;
+    if let Some(counted) = options.watch_clocks {
+        watch.allow(ticks(counted));
+    }
+    Some(watch)
 }
 
 /// How far the clock of each CPU is ahead of that of the first, and for the threads of the run by

@@ -2079,13 +2079,17 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
  * The report of the last run that came to its end: whether it was real time, what the machine
  * refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
  * late ones, overruns, throttles and lost releases. Then come the threads that failed, where
- * offered work was done, and what is wrong with streaming applications. The arguments are those of
- * `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+ * offered work was done, and what is wrong with streaming applications. Where a gang was admitted
+ * it says how often clocks were compared, and from when on two differed by more than bounds of
+ * gangs count with. The arguments are those of `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
  * As for `punctual_why`.
  */
-enum punctual_status punctual_report(uint32_t form, char *buffer, size_t capacity, size_t *length);
+enum punctual_status punctual_report(uint32_t form,
+                                     char *buffer,
+                                     size_t capacity,
+                                     size_t *length);
 
 /**
  * Whether the guarantees of the last run could be kept: `was` gets 1 if it had real-time priority

@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use ::punctual_thread::Finished;
+use punctual_linux::ClocksSeen;
 use punctual_model::readable;
 use serde_json::{Value, json};
 
@@ -38,8 +39,9 @@ fn last<R>(look: impl FnOnce(&Kept) -> Result<R, Status>) -> Result<R, Status> {
 /// The report of the last run that came to its end: whether it was real time, what the machine
 /// refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
 /// late ones, overruns, throttles and lost releases. Then come the threads that failed, where
-/// offered work was done, and what is wrong with streaming applications. The arguments are those of
-/// `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+/// offered work was done, and what is wrong with streaming applications. Where a gang was admitted
+/// it says how often clocks were compared, and from when on two differed by more than bounds of
+/// gangs count with. The arguments are those of `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety
 /// As for `punctual_why`.
@@ -114,6 +116,9 @@ fn lines(kept: &Kept) -> String {
             work.offered, work.own, work.taken
         );
     }
+    if let Some(said) = of_clocks(&outcome.clocks) {
+        let _ = write!(text, "\n{said}");
+    }
     for panic in &outcome.panics {
         let _ = write!(text, "\n`{}` failed: {}", panic.name, panic.message);
     }
@@ -121,6 +126,22 @@ fn lines(kept: &Kept) -> String {
         let _ = write!(text, "\n{fault}");
     }
     text
+}
+
+/// What was seen of the clocks; `None`: nobody looked.
+fn of_clocks(seen: &ClocksSeen) -> Option<String> {
+    let compared = seen.compared;
+    match seen.apart_ns {
+        Some(from) => Some(format!(
+            "clocks: compared {compared} times; from {} on two differ by more than bounds of gangs \
+             count with, which are not kept",
+            readable(from)
+        )),
+        None if compared > 0 => Some(format!(
+            "clocks: compared {compared} times, never surely apart"
+        )),
+        None => None,
+    }
 }
 
 fn report_json(kept: &Kept) -> Value {
@@ -176,6 +197,25 @@ fn report_json(kept: &Kept) -> Value {
         "threads": threads.collect::<Vec<Value>>(),
         "spread": spread.collect::<Vec<Value>>(),
         "failed": failed.collect::<Vec<Value>>(),
+        "clocks": { "compared": outcome.clocks.compared, "apart_from_ns": outcome.clocks.apart_ns },
         "applications": kept.applications,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_left_their_error_are_told_with_the_instant() {
+        let seen = |compared, apart_ns| of_clocks(&ClocksSeen { compared, apart_ns });
+        assert_eq!(seen(0, None), None);
+        let kept = seen(7, None).unwrap_or_default();
+        assert!(
+            kept.ends_with("compared 7 times, never surely apart"),
+            "{kept}"
+        );
+        let left = seen(7, Some(1_500_000)).unwrap_or_default();
+        assert!(left.contains("from 1.5ms on"), "{left}");
+    }
 }

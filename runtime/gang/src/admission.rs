@@ -12,7 +12,7 @@ use core::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_gang::{Admission, Admitted as Ended, Attached, LocalScheduler, Progress};
-use punctual_linux::{this_cpu, undisturbed};
+use punctual_linux::{this_cpu, undisturbed, watch_clocks};
 use punctual_model::{Instant, Ns, Span};
 use punctual_thread::thread::SpawnError;
 use punctual_thread::{Constraint, Guarantee, NotAdmitted};
@@ -160,7 +160,8 @@ impl Member {
     /// its constraint so: each member finishes its present job under the former one.
     ///
     /// The calling thread is one that [`punctual_thread::thread::spawn`] created. It is background
-    /// work where it has no constraint of the gang. O(log members) rounds of the tree, O(members)
+    /// work where it has no constraint of the gang. From then on the clocks of the run are watched:
+    /// [`punctual_linux::Outcome::clocks`]. O(log members) rounds of the tree, O(members)
     /// of the linear form, and one question to the analysis of each CPU.
     ///
     /// # Errors
@@ -173,9 +174,11 @@ impl Member {
     ) -> Result<Admitted, NotAll> {
         let order = self.ask_all(constraint)?;
         let began = self.begin(order, correction);
-        if began.is_err() {
+        match began {
+            // What a gang does by time is in step while clocks keep the error that was measured.
+            Ok(_) => watch_clocks(),
             // The last round decides: nobody keeps what not all have.
-            self.guarantee = None;
+            Err(_) => self.guarantee = None,
         }
         began
     }

@@ -191,3 +191,36 @@ fn without_correction_and_by_order_members_begin_near_each_other() {
     assert_eq!((one.1, one.2, other.1, other.2), (None, None, None, None));
     assert_eq!(one.3 + other.3, 1);
 }
+
+/// How often clocks were compared in a run of 400 ms; `None`: there is one CPU only.
+fn compared(admits: bool) -> Option<u64> {
+    let options = options(Form::Linear);
+    let gang = Gang::create("watched", 2, options).expect("the name is free");
+    let ends = gang.clone();
+    let found = on_two_cpus(FIXED, move |_| {
+        let gang = gang.clone();
+        let body = move || {
+            let mut member = gang.join().expect("a place");
+            if admits {
+                member.admit(periodic(1), AGREED).expect("it fits");
+            }
+            thread::sleep(Span::from_ms(400));
+            member.barrier().expect("whole");
+        };
+        let thread = thread::spawn("member", background(), body).expect("room");
+        thread.join().expect("it ends");
+    });
+    ends.destroy();
+    found.map(|(_, _, finished)| finished.outcome.clocks.compared)
+}
+
+#[test]
+fn clocks_of_a_run_are_watched_once_a_gang_is_admitted() {
+    let Some(unwatched) = compared(false) else {
+        return;
+    };
+    assert_eq!(unwatched, 0);
+    // Beside others both CPUs are seldom idle at the same instant.
+    let mut runs = (0..50).filter_map(|_| compared(true));
+    assert!(runs.any(|compared| compared > 0));
+}

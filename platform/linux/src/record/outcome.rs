@@ -198,7 +198,8 @@ pub struct Outcome<S> {
     /// How far the counter of each CPU is ahead of that of the first, which has been taken off
     /// its clock; `None`: it was not measured.
     pub offsets: Vec<Option<ClockOffset>>,
-    /// The clocks, as they were seen while it went on ([`crate::RunOptions::watch_clocks`]).
+    /// The clocks, as they were seen while it went on ([`crate::RunOptions::watch_clocks`],
+    /// [`crate::watch_clocks`]).
     pub clocks: ClocksSeen,
     /// Bodies that panicked.
     pub panics: Vec<Panic>,

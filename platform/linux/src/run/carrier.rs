@@ -224,7 +224,7 @@ fn idle(
 /// Compares the clocks with others that have nothing to do either, if this is the time for it, but
 /// no longer than `margin` before `due`; when to look next.
 fn meet(host: &PerCpu, due: Instant, margin: u64) -> Instant {
-    let Some(clocks) = &host.shared.clocks else {
+    let Some(clocks) = host.shared.clocks.as_ref().filter(|clocks| clocks.is_on()) else {
         return due;
     };
     let now = || host.clock().now().ticks();

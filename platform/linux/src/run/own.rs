@@ -42,6 +42,21 @@ pub fn run_clock_error() -> Option<u64> {
     (error < u64::MAX).then_some(error)
 }
 
+/// From now on the CPUs of this run compare their clocks while they have nothing to do, and
+/// [`crate::Outcome::clocks`] says from when on two surely differed by more than
+/// [`run_clock_error`]. Does nothing where that is not known, where the clocks are watched already
+/// ([`crate::RunOptions::watch_clocks`]), or on no light thread.
+pub fn watch_clocks() {
+    let (Some(light), Some(error)) = (current_light(), run_clock_error()) else {
+        return;
+    };
+    // SAFETY: the host outlives its threads; only its clock and atomics are used.
+    let host = unsafe { &*light.host() };
+    if let Some(clocks) = &host.shared.clocks {
+        clocks.allow(host.clock().ticks(error));
+    }
+}
+
 /// Changes the constraint of the calling thread to `constraint` (nanoseconds), whose first arrival
 /// is at `at`, or at its zero-lag instant where that is later. The present job ends here; returns
 /// in the first job under the new constraint, and does not look whether the thread is to end. A

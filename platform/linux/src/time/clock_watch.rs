@@ -17,6 +17,8 @@ const EVERY_NS: u64 = 10_007_000;
 const WITHIN_NS: u64 = 100_000;
 /// Questions of one CPU in a meeting; the shortest round counts.
 const ROUNDS: u32 = 8;
+/// In place of a difference: nobody meets.
+const NEVER: u64 = u64::MAX;
 
 /// The words of one CPU.
 #[derive(Debug, Default)]
@@ -34,8 +36,8 @@ struct Line {
 #[derive(Debug)]
 pub(crate) struct ClockWatch {
     lines: Vec<Line>,
-    /// Clocks may differ by so much.
-    counted: u64,
+    /// Clocks may differ by so much; `NEVER` until somebody wants to know.
+    counted: AtomicU64,
     every: u64,
     within: u64,
     compared: AtomicU64,
@@ -43,16 +45,28 @@ pub(crate) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// For CPUs whose clocks may differ by `counted` ticks; `ticks` are those of nanoseconds.
-    pub(crate) fn new(cpus: usize, counted: u64, ticks: impl Fn(u64) -> u64) -> ClockWatch {
+    /// For CPUs that meet once [`ClockWatch::allow`] says how far apart they may be; `ticks` are
+    /// those of nanoseconds.
+    pub(crate) fn new(cpus: usize, ticks: impl Fn(u64) -> u64) -> ClockWatch {
         ClockWatch {
             lines: (0..cpus).map(|_| Line::default()).collect(),
-            counted,
+            counted: AtomicU64::new(NEVER),
             every: ticks(EVERY_NS).max(1),
             within: ticks(WITHIN_NS),
             compared: AtomicU64::new(0),
             apart: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// From now on CPUs meet, and clocks may differ by so many ticks. The first word counts.
+    pub(crate) fn allow(&self, counted: u64) {
+        let order = Ordering::Relaxed;
+        let _ = self.counted.compare_exchange(NEVER, counted, order, order);
+    }
+
+    /// Whether CPUs meet.
+    pub(crate) fn is_on(&self) -> bool {
+        self.counted.load(Ordering::Relaxed) != NEVER
     }
 
     /// The end of the meeting of this instant, if there is one; and the beginning of the next.
@@ -130,10 +144,11 @@ impl ClockWatch {
         line.ahead.store(ahead, Ordering::Relaxed);
         line.error.store(error, Ordering::Relaxed);
         self.compared.fetch_add(1, Ordering::Relaxed);
+        let counted = self.counted.load(Ordering::Relaxed);
         let is_beyond = |other: &Line| {
             let apart = ahead.abs_diff(other.ahead.load(Ordering::Relaxed));
             let error = error.saturating_add(other.error.load(Ordering::Relaxed));
-            apart > error.saturating_add(self.counted)
+            apart > error.saturating_add(counted)
         };
         if self.lines.iter().any(is_beyond) {
             self.apart.fetch_min(now(), Ordering::Relaxed);
@@ -158,7 +173,11 @@ mod tests {
 
     /// Two kernel threads that meet for a while; the clock of the second is so far ahead.
     fn met(ahead_ns: u64, counted_ns: u64) -> (u64, Option<u64>) {
-        let watch = ClockWatch::new(2, counted_ns, |ns| ns);
+        let watch = ClockWatch::new(2, |ns| ns);
+        assert!(!watch.is_on(), "nobody has asked yet");
+        watch.allow(counted_ns);
+        watch.allow(NEVER - 1);
+        assert!(watch.is_on());
         let start = Instant::now();
         let clock = || u64::try_from(start.elapsed().as_nanos()).expect("years");
         let until = 30_000_000_000;
@@ -185,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_meeting_is_short_and_not_at_the_start_of_the_run() {
-        let watch = ClockWatch::new(2, 0, |ns| ns);
+        let watch = ClockWatch::new(2, |ns| ns);
         assert_eq!(watch.meeting(5), (None, EVERY_NS));
         assert_eq!(
             watch.meeting(EVERY_NS),
