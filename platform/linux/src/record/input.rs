@@ -91,7 +91,7 @@ pub struct RunOptions {
     /// late; 0: never. Admission must count it: see [`crate::Overheads::early_ns`].
     pub early_ns: u64,
     /// The clocks of all CPUs are compared again and again, while these have nothing to do: may
-    /// they differ by so many nanoseconds? `None`: nobody looks, until [`crate::watch_clocks`] says.
+    /// they differ by so many nanoseconds? `None`: nobody looks until [`crate::watch_clocks`].
     pub watch_clocks: Option<u64>,
     /// The frames of the CPUs that divide time, by CPU in the order of the input: the boundaries
     /// of their slots are measured ([`crate::CpuCounters::boundaries`]).
