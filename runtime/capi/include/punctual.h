@@ -2087,10 +2087,7 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
  * Pointers:
  * As for `punctual_why`.
  */
-enum punctual_status punctual_report(uint32_t form,
-                                     char *buffer,
-                                     size_t capacity,
-                                     size_t *length);
+enum punctual_status punctual_report(uint32_t form, char *buffer, size_t capacity, size_t *length);
 
 /**
  * Whether the guarantees of the last run could be kept: `was` gets 1 if it had real-time priority
