@@ -7,7 +7,7 @@ use punctual_kern::Event;
 use punctual_linux::{
     Backed, Body, JobInfo, Member, Program, RunOptions, foreign_body, job, start_program,
 };
-use punctual_model::{GraphThread, Task, TaskId, Work, WorkSource};
+use punctual_model::{GraphThread, IdleTime, Task, TaskId, Work, WorkSource};
 use punctual_tables::CpuTables;
 use punctual_thread::{JobContext, Workloads};
 
@@ -19,6 +19,21 @@ const PIECE_NS: u64 = 1_000_000;
 
 /// Programs that run in place of threads, by the tasks whose work they are.
 pub(crate) type Programs = Vec<(TaskId, Program)>;
+
+/// The processor time that each of them has had, in nanoseconds; those that are gone have none.
+pub(crate) fn processor_times(programs: &Programs) -> Vec<Option<u64>> {
+    let times = programs.iter().map(|(_, program)| program.processor_ns());
+    times.collect()
+}
+
+/// The processor time that each program has had since `before`, by its task.
+pub(crate) fn had_since(before: &[Option<u64>], programs: &Programs) -> Vec<(TaskId, u64)> {
+    let now = processor_times(programs);
+    let ids = programs.iter().map(|(id, _)| *id);
+    let both = ids.zip(before.iter().zip(now));
+    both.filter_map(|(id, (before, now))| Some((id, now?.saturating_sub((*before)?))))
+        .collect()
+}
 
 /// Bodies of the threads of graphs, by their tasks.
 type TileBodies = Vec<(TaskId, Body)>;
@@ -88,6 +103,9 @@ fn body_of(
             let priority = RunOptions::default().priority;
             let (body, program) = start_program(words, base, host, priority)
                 .map_err(|error| Error::Program { task: id, error })?;
+            if task.idle == IdleTime::Keep {
+                program.keep_out_of_idle_time();
+            }
             programs.push((id, program));
             Ok(body)
         }
@@ -133,7 +151,11 @@ fn kernel_backed(
         }),
     };
     let made = Backed::try_new(&task.name, work);
-    let mut backed = Some(made.map_err(|error| Error::KernelThread { task: id, error })?);
+    let made = made.map_err(|error| Error::KernelThread { task: id, error })?;
+    if task.idle == IdleTime::Keep {
+        made.keep_out_of_idle_time();
+    }
+    let mut backed = Some(made);
     Ok(Box::new(move |_| {
         if let Some(backed) = backed.take() {
             // It fails outside of a run only, and this is inside.

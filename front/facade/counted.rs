@@ -29,6 +29,7 @@ pub(crate) fn counters(
             ("timer settings".to_string(), c.timer_settings),
             ("timers that came early".to_string(), c.early_timers),
         ],
+        programs: Vec::new(),
         takers: takers.into_iter().map(taking_thread).collect(),
     }
 }

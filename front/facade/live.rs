@@ -17,7 +17,7 @@ use punctual_linux::{
 };
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
-    ThreadId, Work,
+    TaskId, ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -26,7 +26,7 @@ use punctual_thread::Workloads;
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
-use crate::bodies::{Bodies, Programs, tile_bodies};
+use crate::bodies::{Bodies, Programs, had_since, processor_times, tile_bodies};
 use crate::changes::{prepare, promises};
 use crate::children::ChildPolicies;
 use crate::described::{describe_clocks, take_records};
@@ -301,16 +301,15 @@ pub fn run(
         Stream::start(&head, file, &mut cpus)
     });
     let times = (duration, grace(system, &plans, frequency));
-    let mut platform = for_platform(options, &admitted, times);
-    let frames = tables.cpus.iter();
-    platform.frames = frames
-        .map(|cpu| SlotFrame::of(cpu.policy, &cpu.slots))
-        .collect();
+    let platform = for_platform(options, &admitted, &tables, times);
+    let before = processor_times(&programs);
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
+    let had = had_since(&before, &programs);
     describe_clocks(&outcome, admitted.terms.clock_error, &mut log.header);
     take_records(outcome, system, &mut log);
+    tell_programs(system, &had, &mut log);
     set_promises(&mut log, &of_file, Some(&of_machine));
     log.oracle = oracle(workloads);
     // The preemptions of actors come from records that a stream has taken out of memory.
@@ -335,6 +334,14 @@ fn promised_here(system: &System, admitted: &Admitted, force: bool) -> Verdict {
         gangs.for_each(GangVerdict::leave_out_all);
     }
     verdict
+}
+
+/// The processor time of each program, in the log of its CPU.
+fn tell_programs(system: &System, had: &[(TaskId, u64)], log: &mut Log) {
+    for (task, ns) in had {
+        let cpu = system.tasks[task.index()].cpu.index();
+        log.cpus[cpu].counters.programs.push((*task, *ns));
+    }
 }
 
 /// Programs that did not wait for the end of the run.
@@ -366,8 +373,11 @@ fn header_of(admitted: &Admitted, options: &LiveOptions, times: (Span<Ns>, u64))
 fn for_platform(
     options: &LiveOptions,
     admitted: &Admitted,
+    tables: &Tables,
     (duration, grace): (Span<Ns>, Span<Ns>),
 ) -> PlatformOptions {
+    let frames = tables.cpus.iter();
+    let frames = frames.map(|cpu| SlotFrame::of(cpu.policy, &cpu.slots));
     let defaults = PlatformOptions::default();
     PlatformOptions {
         duration_ns: Some(duration.as_ns()),
@@ -378,6 +388,7 @@ fn for_platform(
         early_ns: admitted.overheads.as_ref().map_or(0, |o| o.early_ns),
         watch_clocks: (!admitted.machine.gangs.is_empty())
             .then(|| admitted.terms.clock_error.as_ns()),
+        frames: frames.collect(),
         ..defaults
     }
 }

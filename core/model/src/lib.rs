@@ -70,5 +70,5 @@ pub use scheduler::{
 };
 pub use stage::Stage;
 pub use system::{Cpu, Fault, ModelError, Requirement, RunOptions, System};
-pub use task::{Class, Late, OnOverrun, Task, WorkSource};
+pub use task::{Class, IdleTime, Late, OnOverrun, Task, WorkSource};
 pub use time::{Frequency, Instant, Ns, Span, Ticks, Unit, Work};

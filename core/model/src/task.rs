@@ -58,6 +58,8 @@ pub struct Task {
     /// Its body runs on a kernel thread of its own, which may do anything, in place of its light
     /// thread. For bodies that never end a job.
     pub kernel_backed: bool,
+    /// The idle time of its CPU, where its body runs outside of a light thread.
+    pub idle: IdleTime,
 }
 
 /// The kinds of work, each with the parameters that it cannot do without, in one unit of time.
@@ -140,6 +142,18 @@ pub enum OnOverrun {
     Stop,
     /// The body is told, then as `Throttle`.
     Signal,
+}
+
+/// The use of time that nobody has a claim to, where the work of a task is a program or a kernel
+/// thread: the kernel can run those between their turns, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IdleTime {
+    /// They have it with everybody else on the machine.
+    #[default]
+    Share,
+    /// The scheduler keeps it: the idle CPU stays awake and lets nobody on, but for what it gives
+    /// back to the machine.
+    Keep,
 }
 
 /// The work of a job.
@@ -321,6 +335,7 @@ impl Task {
             arrivals: Arrivals::External,
             work: None,
             kernel_backed: false,
+            idle: IdleTime::default(),
         }
     }
 

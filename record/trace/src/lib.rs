@@ -57,6 +57,6 @@ pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
     GangReport, GraphReport, GroupReport, LongFiring, MAX_LISTED_MISSES, Miss, OracleReport,
-    RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy, TaskReport,
-    ThreadShare,
+    ProgramTime, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport,
+    TakenBy, TaskReport, ThreadShare,
 };

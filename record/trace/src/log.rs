@@ -189,6 +189,8 @@ pub struct Counters {
     pub boundaries: Option<Boundaries>,
     /// Anything else worth showing, as (name, value).
     pub others: Vec<(String, u64)>,
+    /// The processor time in the run, in nanoseconds, of the programs that are tasks of the CPU.
+    pub programs: Vec<(TaskId, u64)>,
     /// Threads of the machine that took time, in order, as far as the platform tells.
     pub takers: Vec<TakingThread>,
 }

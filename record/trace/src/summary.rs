@@ -193,6 +193,21 @@ pub struct TaskReport {
     /// The terms of the machine's bound.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub machine_explanation: Option<String>,
+    /// Where its work is a program: the processor time that this had in the run.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub program: Option<ProgramTime>,
+}
+
+/// The processor time of a program that is the work of a task, by the kernel's account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ProgramTime {
+    /// All of it, its children's included, in nanoseconds.
+    pub processor_ns: u64,
+    /// How long the task had the CPU: the program's turns, those included in which it waited.
+    pub turns_ns: u64,
+    /// So much at least it had beyond these, in time that nobody had a claim to.
+    pub beyond_ns: u64,
 }
 
 /// One CPU.

@@ -9,7 +9,7 @@ use crate::arrival::Arrivals;
 use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
 use crate::system::{Fault, System};
-use crate::task::{Class, Late, Task, WorkSource};
+use crate::task::{Class, IdleTime, Late, Task, WorkSource};
 use crate::time::{Ns, Span, Work};
 
 /// Checks every task of the system by itself (precedence is checked elsewhere).
@@ -240,6 +240,14 @@ impl Checker<'_> {
     /// A kernel thread in place of a light one does not tell jobs apart, and a program needs none.
     fn check_thread(&mut self) {
         let task = self.task;
+        let is_program = matches!(task.work, Some(WorkSource::Command(_)));
+        if task.idle == IdleTime::Keep && !task.kernel_backed && !is_program {
+            self.add(
+                "idle",
+                "idle time kept from a light thread, which has none".into(),
+                "remove `idle`: it is for programs and kernel threads",
+            );
+        }
         if !task.kernel_backed {
             return;
         }
@@ -250,7 +258,7 @@ impl Checker<'_> {
                 "user space sees none of its jobs end: make it a reservation, or aperiodic",
             );
         }
-        if let Some(WorkSource::Command(_)) = task.work {
+        if is_program {
             self.add(
                 "thread",
                 "a program on a kernel thread of this process".into(),

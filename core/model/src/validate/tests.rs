@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Arrivals, Class, Cpu, Instant, Late, Limits, Ns, Priority, Requirement, Share, Span, Task,
-    TaskId, Work, WorkSource,
+    Arrivals, Class, Cpu, IdleTime, Instant, Late, Limits, Ns, Priority, Requirement, Share, Span,
+    Task, TaskId, Work, WorkSource,
 };
 use alloc::vec;
 
@@ -256,9 +256,20 @@ fn a_kernel_thread_carries_a_body_that_ends_no_job_and_is_no_program() {
         kernel_backed: true,
         ..periodic("a", 0, 10, 1)
     };
-    for task in [with_jobs, backed(Class::Aperiodic, program)] {
+    for task in [with_jobs, backed(Class::Aperiodic, program.clone())] {
         assert_eq!(task_mistake(task).0, Fault::Task(TaskId(0), "thread"));
     }
+    let kept_out = |kernel_backed, work| Task {
+        idle: IdleTime::Keep,
+        kernel_backed,
+        work,
+        ..Task::new("a", CpuId(0), Class::Aperiodic)
+    };
+    for task in [kept_out(true, None), kept_out(false, program)] {
+        assert_eq!(system(vec![task]).validate(), Ok(()));
+    }
+    let mistake = task_mistake(kept_out(false, None));
+    assert_eq!(mistake.0, Fault::Task(TaskId(0), "idle"));
 }
 
 #[test]

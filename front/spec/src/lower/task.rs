@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use punctual_model::{
-    Arrivals, Class, CpuId, Importance, Instant, Late, Ns, OnOverrun, Priority, Task, TaskId,
-    WorkSource,
+    Arrivals, Class, CpuId, IdleTime, Importance, Instant, Late, Ns, OnOverrun, Priority, Task,
+    TaskId, WorkSource,
 };
 
 use super::parent::{Parent, Parents, find_parent};
@@ -104,6 +104,10 @@ fn lower_task(
         arrivals: lower_arrivals(record, class),
         work: record.record("work").map(lower_work),
         kernel_backed: record.word("thread") == Some("kernel-backed"),
+        idle: match record.word("idle") {
+            Some("keep") => IdleTime::Keep,
+            _ => IdleTime::Share,
+        },
         scheduler: match parent {
             Parent::Cpu(_) => None,
             Parent::Scheduler(id) => Some(id),

@@ -98,6 +98,13 @@ pub(super) static TASK: Keys = keys! {
         /// a kernel thread in its place: it may wait in the kernel, start threads, call anything
         "kernel-backed";
     }, "kernel-backed", only(RESERVATION | APERIODIC);
+    /// The idle time of its CPU, for a program or a kernel thread; "share" when absent.
+    "idle": words! {
+        /// the kernel runs it between its turns, too, when nobody else wants the CPU
+        "share";
+        /// none: the idle CPU stays awake, but for what it gives back to the machine
+        "keep";
+    }, "keep", only(RESERVATION | APERIODIC);
     /// The work of a job; its budget when absent.
     "work": Choice(&WORK), { burn = "1ms" };
 };

@@ -1,8 +1,8 @@
 //! From a task to its section.
 
 use punctual_model::{
-    Arrivals, Class, Late, Mode, OnOverrun, PolicyKind, ResourceId, Span, System, Task, Work,
-    WorkSource,
+    Arrivals, Class, IdleTime, Late, Mode, OnOverrun, PolicyKind, ResourceId, Span, System, Task,
+    Work, WorkSource,
 };
 
 use super::change::brings_priorities;
@@ -38,6 +38,7 @@ pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
     }
     out.unless(Work::ZERO, "non-preemptive", task.non_preemptive);
     out.given("thread", task.kernel_backed.then_some("kernel-backed"));
+    out.given("idle", (task.idle == IdleTime::Keep).then_some("keep"));
     out.given("work", task.work.as_ref().map(work));
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use punctual_model::{
-    Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Work, WorkSource,
+    Class, Cpu, CpuId, IdleTime, PolicyKind, Priority, Span, System, Task, Work, WorkSource,
 };
 use punctual_spec::{parse, write};
 
@@ -84,6 +84,7 @@ fn texts_that_need_quoting_are_quoted() {
     let mut program = Task::new("program", CpuId(0), Class::Aperiodic);
     program.priority = Priority::new(1);
     program.work = Some(WorkSource::Command(vec!["a \"b\"".into(), String::new()]));
+    program.idle = IdleTime::Keep;
     let system = System {
         cpus: vec![Cpu {
             name: "007".into(),

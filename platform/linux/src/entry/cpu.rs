@@ -213,10 +213,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
             let group = running_group(host).is_some();
             let executing = !light.is_null() && !group;
             let missing = self.missing.assess(host, last, now, known, executing);
-            self.note_others(now);
-            if group {
-                // The carrier slept in the kernel meanwhile, which is no news.
-                self.missing = MissingTime::starting(host.clock(), &host.watch);
+            match group {
+                // The carrier slept, which is no news, and the group had that time.
+                true => self.missing = MissingTime::starting(host.clock(), &host.watch),
+                false => self.note_others(now),
             }
             missing
         };
@@ -342,7 +342,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// Whether a CPU in debt gives a slice back now instead of working for whoever is next.
     #[cold]
     fn gives_back(&mut self, host: &PerCpu, now: Instant, next: Next, due: Instant) -> bool {
-        let working = self.working_for(next);
+        let working = self.working_for(host, next);
         let slice = self
             .owed
             .as_mut()
@@ -355,13 +355,14 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// For whom the CPU works if this is next.
-    fn working_for(&self, next: Next) -> Runs {
+    fn working_for(&self, host: &PerCpu, next: Next) -> Runs {
         match next {
             // Below another scheduler others may wait behind it, for what is left of the CPU.
             Next::Thread(id) if !self.shard.is_above_background(id) && self.is_at_root(id) => {
                 Runs::Background
             }
             Next::Thread(_) | Next::RunChild(_) => Runs::Urgent,
+            _ if host.keeps_idle_time() => Runs::Background,
             _ => Runs::Nobody,
         }
     }

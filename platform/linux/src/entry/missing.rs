@@ -24,6 +24,7 @@ use crate::record::limits::{STRETCH_NS, SUSPICIOUS_NS};
 use crate::record::outcome::MissingMethod;
 use crate::record::per_cpu::PerCpu;
 use crate::record::takers::Taken;
+use crate::record::thread_group::ThreadGroup;
 use crate::sys::{self, KernelClock, SwitchWatch};
 use crate::time::clock::Clock;
 
@@ -58,8 +59,8 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     let Some(light) = (unsafe { host.current.get().as_ref() }) else {
         return;
     };
-    if light.group.get().is_some() {
-        return;
+    if let Some(group) = light.group.get() {
+        return note_hold_up(host, group, overdue.map_or(0, |at| now.since(at).ticks()));
     }
     let executing = match light.looked.load(Ordering::Relaxed) {
         0 => overdue,
@@ -69,6 +70,26 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     if hole > host.limits.late {
         host.note_missing(hole);
     }
+}
+
+/// The same where a group runs in place of the thread: the carrier, which is above it, was woken
+/// `late` ticks after its timer. The group may have kept the CPU itself, in a call of the kernel;
+/// that somebody else did is known only where the kernel tells who ran.
+#[cold]
+fn note_hold_up(host: &PerCpu, group: &ThreadGroup, late: u64) {
+    if late <= host.limits.late {
+        return;
+    }
+    let is_member = |thread: u32| i32::try_from(thread).is_ok_and(|number| group.has(number));
+    if for_most(host, Span::from_ticks(late)).is_some_and(|(thread, _)| !is_member(thread)) {
+        host.note_missing(late);
+    }
+}
+
+/// The thread that had this CPU for most of the last time that others had it, and for how long.
+fn for_most(host: &PerCpu, of_others: Span) -> Option<(u32, u64)> {
+    let is_most = |ns: u64| ns.saturating_mul(2) >= host.clock().ns(of_others.ticks());
+    longest(host, of_others).filter(|(_, ns)| is_most(*ns))
 }
 
 /// The one that took most of `missing`. The kernel's account leaves `by_account` of it out, as it
@@ -105,10 +126,7 @@ fn taker_at(
 /// The one that made a carrier wake up late: a thread that is real-time, too, and had this CPU for
 /// most of that time, or else the machine below. Other threads make way for a carrier at once.
 fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
-    let found = longest(host, late);
-    let is_most = |ns: u64| ns.saturating_mul(2) >= host.clock().ns(late.ticks());
-    let found = found.filter(|(thread, ns)| is_most(*ns) && sys::is_real_time(*thread));
-    match found {
+    match for_most(host, late).filter(|(thread, _)| sys::is_real_time(*thread)) {
         None => Taker::Below,
         found => {
             note_taker(host, found, now);
@@ -197,6 +215,8 @@ impl MissingTime {
         if missing.is_zero() {
             return Uncharged::NONE;
         }
+        // A group that runs in place of a thread has the rest of what the account leaves out.
+        let by_account = by_account.min(missing);
         let switched = host.watch.is_on().then_some(was_away);
         let taker = taker_at(host, now, (by_account, missing), switched, executing);
         Uncharged::by(taker, missing)

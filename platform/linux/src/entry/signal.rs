@@ -21,6 +21,7 @@ use punctual_switch::{Gate, abandon_to, in_signal_tail};
 use crate::entry::interrupted::Interrupted;
 use crate::entry::missing::note_hole;
 use crate::entry::request::open_gate;
+use crate::entry::switch::running_group;
 use crate::record::library_wait::{LONGEST_STEP_NS, SPIN_LIMIT_NS};
 use crate::record::light::Light;
 use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
@@ -106,8 +107,10 @@ unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     let now = host.clock().now();
-    // In a call the kernel works for the thread, with its timers held back.
-    note_hole(host, now, armed.filter(|_| !found.in_call));
+    // In a call the kernel works for the thread, with its timers held back; where a group runs in
+    // its place, the call is its sleep.
+    let sleeps = running_group(host).is_some();
+    note_hole(host, now, armed.filter(|_| sleeps || !found.in_call));
     if host.defers && is_inside() {
         host.defer(now);
         set_wanted(true);

@@ -165,6 +165,8 @@ pub(crate) struct PerCpu {
     pub(crate) defers: bool,
     /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
     pub(crate) wake_margin_ns: Cell<u64>,
+    /// Groups that are kept out of its idle time: while there are any, it stays awake.
+    pub(crate) kept_out: Cell<u32>,
     /// How long it looks for news before it sleeps, in nanoseconds.
     pub(crate) watch_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
@@ -237,6 +239,7 @@ impl PerCpu {
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
+            kept_out: Cell::new(0),
             watch_ns: Cell::new(0),
             counters: Cell::new(CpuCounters::default()),
             boundaries: None,
@@ -251,6 +254,12 @@ impl PerCpu {
             known_missing: AtomicU64::new(0),
             futex_waiters: AtomicU32::new(0),
         }
+    }
+
+    /// Whether it stays awake when it has nothing to do, and gives slices back as out of the time
+    /// of background work: a group that runs here is kept out of its idle time.
+    pub(crate) fn keeps_idle_time(&self) -> bool {
+        self.kept_out.get() > 0
     }
 
     /// Whether one thread goes before another. Gate closed. O(1).

@@ -29,6 +29,8 @@ pub(crate) struct ThreadGroup {
     priority: AtomicI32,
     /// What the members are when it is not their turn.
     pub(crate) low: Standing,
+    /// Lowered, it is to have nothing of its CPU's idle time.
+    pub(crate) kept_out: AtomicBool,
     /// There is nothing left to run.
     pub(crate) over: AtomicBool,
     /// Its light thread will not run again: members that look are to end.
@@ -44,6 +46,7 @@ impl ThreadGroup {
             members: [const { AtomicI32::new(0) }; MOST],
             priority: AtomicI32::new(priority),
             low,
+            kept_out: AtomicBool::new(false),
             over: AtomicBool::new(false),
             dismissed: AtomicBool::new(false),
             ahead: AtomicBool::new(false),
@@ -120,7 +123,8 @@ impl ThreadGroup {
         }
     }
 
-    fn has(&self, member: i32) -> bool {
+    /// Whether it has a member of this number. O(places).
+    pub(crate) fn has(&self, member: i32) -> bool {
         let mut places = self.members.iter();
         places.any(|place| place.load(Ordering::SeqCst) == member)
     }

@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Result as Ended};
@@ -153,6 +154,13 @@ impl<R: Send + 'static> Backed<R> {
             ended,
             result,
         })
+    }
+
+    /// It is to have nothing of its CPU's idle time: as [`Program::keep_out_of_idle_time`].
+    ///
+    /// [`Program::keep_out_of_idle_time`]: crate::Program::keep_out_of_idle_time
+    pub fn keep_out_of_idle_time(&self) {
+        self.group.kept_out.store(true, Ordering::Relaxed);
     }
 
     /// Runs the closure in place of the calling light thread until it ends, and returns what it

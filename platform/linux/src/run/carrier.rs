@@ -61,8 +61,15 @@ pub(crate) unsafe fn start_threads(host: *const PerCpu, threads: &[*const Light]
 pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     // SAFETY: the host outlives the run; only its cells and atomics are used through this.
     let view = unsafe { &*host };
-    while view.clock().now() == Instant::ZERO {
-        pause();
+    let begun = loop {
+        match view.clock().now() {
+            Instant::ZERO => pause(),
+            now => break now,
+        }
+    };
+    // A loop of a few instructions: it was late because the processor was away.
+    if begun.ticks() > view.limits.late {
+        view.note_missing(begun.ticks());
     }
     let mut given_back = None;
     let mut ahead = None;
@@ -86,7 +93,12 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         let from = match view.reason.get() {
             Reason::End => return,
             Reason::Idle { due, owes } => {
-                let margin = if owes { 0 } else { view.wake_margin_ns.get() };
+                let margin = match (view.keeps_idle_time(), owes) {
+                    // It looks again before that: it does not sleep.
+                    (true, _) => LOOK_NS,
+                    (false, true) => 0,
+                    (false, false) => view.wake_margin_ns.get(),
+                };
                 let (due, at) = ahead_of(view, due);
                 ahead = at;
                 idle(view, due, margin, true, !owes)

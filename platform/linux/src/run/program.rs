@@ -43,6 +43,7 @@ impl std::error::Error for ProgramError {}
 #[derive(Debug)]
 pub struct Program {
     child: Child,
+    group: &'static ThreadGroup,
     over: Arc<AtomicBool>,
     finder: Option<JoinHandle<()>>,
 }
@@ -85,6 +86,7 @@ pub fn start_program(
     let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(priority - 1, low)));
     let mut program = Program {
         child,
+        group,
         over: Arc::default(),
         finder: None,
     };
@@ -112,6 +114,23 @@ impl Program {
         self.child.id()
     }
 
+    /// It is to have nothing of its CPU's idle time. From its first turn on the idle CPU stays
+    /// awake, but for slices that it gives back to the machine. Before the run.
+    /// It has its share all the same where the kernel does not let it be SCHED_IDLE, or the
+    /// carriers SCHED_FIFO.
+    pub fn keep_out_of_idle_time(&self) {
+        self.group.kept_out.store(true, Ordering::Relaxed);
+    }
+
+    /// The processor time that it has had, with all processes that it started, in nanoseconds.
+    /// The kernel tells it to a hundredth of a second per process. A process whose parent left it
+    /// to the kernel is missing when it has ended. `None`: the program is gone.
+    pub fn processor_ns(&self) -> Option<u64> {
+        let processes = processes_of(self.child.id());
+        let times = processes.into_iter().filter_map(processor_ns);
+        times.reduce(u64::saturating_add)
+    }
+
     /// How it ended of its own; `None`: it has not.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
@@ -135,37 +154,57 @@ impl Drop for Program {
 /// The threads of a process and of its descendants; at most as many as a group has places.
 fn threads_of(leader: u32) -> Vec<i32> {
     let mut found = Vec::new();
+    for_each_process(leader, |_, threads| {
+        let room = MOST - found.len();
+        found.extend(threads.iter().take(room));
+    });
+    found
+}
+
+/// A process and its descendants, as far as the kernel knows them.
+fn processes_of(leader: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for_each_process(leader, |process, _| found.push(process));
+    found
+}
+
+/// Calls `f` with each process of a tree, and its threads; none if it has ended.
+fn for_each_process(leader: u32, mut f: impl FnMut(u32, &[i32])) {
     let mut processes = vec![leader];
     while let Some(process) = processes.pop() {
         let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
             continue;
         };
-        if is_dead(process) {
-            continue;
-        }
+        let mut threads = Vec::new();
         for task in tasks.flatten() {
             let number = task.file_name();
-            let Some(number) = number.to_str().and_then(|n| n.parse::<i32>().ok()) else {
-                continue;
-            };
-            if found.len() < MOST {
-                found.push(number);
-            }
+            threads.extend(number.to_str().and_then(|n| n.parse::<i32>().ok()));
             let children = fs::read_to_string(task.path().join("children"));
             let children = children.unwrap_or_default();
             processes.extend(children.split(' ').filter_map(|n| n.parse::<u32>().ok()));
         }
+        // One that has ended only waits to be asked how.
+        let state = status(process).into_iter().next();
+        let has_ended = matches!(state.as_deref(), Some("Z" | "X") | None);
+        f(process, if has_ended { &[] } else { &threads });
     }
-    found
 }
 
-/// Whether a process has ended and only waits to be asked how.
-fn is_dead(process: u32) -> bool {
+/// The kernel counts processor time for everybody to read in hundredths of a second.
+const TICK_NS: u64 = 10_000_000;
+
+/// The processor time of a process and of its children that it has asked how they ended.
+fn processor_ns(process: u32) -> Option<u64> {
+    // The state and ten others; then utime, stime, cutime and cstime.
+    let times = status(process).into_iter().skip(11).take(4);
+    let ticks: Vec<u64> = times.filter_map(|n| n.parse().ok()).collect();
+    (ticks.len() == 4).then(|| ticks.iter().sum::<u64>() * TICK_NS)
+}
+
+/// The words of the kernel about a process, from its state on.
+fn status(process: u32) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may hold anything, parentheses included.
-    let state = status
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.trim_start().chars().next());
-    matches!(state, Some('Z' | 'X') | None)
+    let behind = status.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind.split_whitespace().map(str::to_owned).collect()
 }

@@ -71,6 +71,10 @@ impl ThreadGroup {
         begin();
         // Preempted between the two calls below, it would sleep with its group lowered.
         let open = hold_signals();
+        let is_kept_out = self.kept_out.load(Ordering::Relaxed);
+        // SAFETY: hosts outlive the light threads that run on them.
+        let kept_out = unsafe { &(*light.host()).kept_out };
+        kept_out.set(kept_out.get() + u32::from(is_kept_out));
         while !self.over.load(Ordering::Acquire) {
             if light.wait_node.cancelled.get() {
                 self.dismiss();
@@ -85,6 +89,7 @@ impl ThreadGroup {
             }
             nap(LOOK_NS, ended, open);
         }
+        kept_out.set(kept_out.get() - u32::from(is_kept_out));
         set_mask(open);
         light.group.set(None);
     }

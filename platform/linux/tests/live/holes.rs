@@ -223,7 +223,7 @@ fn assert_named(takers: &[TakingThread], taken: &[AtomicU64]) {
 }
 
 /// The calling thread stands above the threads of a run, on their CPU; `false`: it may not.
-fn above_everybody_here() -> bool {
+pub(crate) fn above_everybody_here() -> bool {
     // SAFETY: all zeros is an empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
     let parameter = libc::sched_param { sched_priority: 95 };

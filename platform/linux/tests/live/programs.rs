@@ -6,22 +6,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as Wall};
 
 use crate::common::{Spec, alone, input, periodic, test_cpu, until_stopped};
+use crate::holes::above_everybody_here;
 use punctual_kern::{Sink, TraceEvent};
 use punctual_linux::{CpuOutcome, Ending, JobInfo, Program, RunOptions, job, run, start_program};
-use punctual_model::{Class, CpuId, Instant, Late, Priority, Span, Task, ThreadId, Work};
+use punctual_model::{Class, CpuId, Instant, Late, Ns, Priority, Span, Task, ThreadId, Work};
 
 /// A program that loops for good, with a child that does too.
 const ENDLESS: [&str; 3] = ["sh", "-c", "(while :; do :; done) & while :; do :; done"];
 
 /// A reservation of 4 ms in every 10 ms, more urgent than nobody, whose work is a program.
 fn reserved(command: &[&str]) -> (Spec, Program) {
+    of_slice(command, Work::from_ms(4))
+}
+
+/// The same with so much of every 10 ms.
+fn of_slice(command: &[&str], slice: Work<Ns>) -> (Spec, Program) {
     let words: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
     let priority = RunOptions::default().priority;
     let started = start_program(&words, Path::new("."), test_cpu(), priority);
     let (body, program) = started.expect("a shell");
     let class = Class::Reservation {
         period: Span::from_ms(10),
-        slice: Work::from_ms(4),
+        slice,
     };
     let mut task = Task::new("program", CpuId(0), class);
     task.priority = Priority::new(1);
@@ -128,6 +134,67 @@ fn a_program_runs_in_its_slice_and_others_are_on_time_beside_it() {
     drop(program);
     assert!(!cpu.sink.rests.load(Ordering::Relaxed), "it never waits");
     assert!(cpu.waits.is_empty(), "{:?}", cpu.waits);
+}
+
+/// Asserts on its sleeps: they do not depend on others that want the CPU.
+#[test]
+fn an_idle_cpu_stays_awake_where_a_program_is_kept_out_of_its_idle_time() {
+    let _alone = alone();
+    let mut sleeps = [0; 2];
+    for (keeps, sleeps) in [false, true].into_iter().zip(&mut sleeps) {
+        let (spec, program) = reserved(&ENDLESS);
+        if keeps {
+            program.keep_out_of_idle_time();
+        }
+        let before = program.processor_ns();
+        let mut jobs = 0;
+        let cpu = fly(spec, Watch::default(), move |_| {
+            jobs += 1;
+            jobs == 200
+        });
+        assert!(program.processor_ns() >= before && before.is_some());
+        // What it gives back to the machine is none of its idle time.
+        *sleeps = cpu.counters.sleeps.saturating_sub(cpu.counters.given_back);
+    }
+    // Before the first turn it sleeps as any other does.
+    assert!(sleeps[0] > 40 && sleeps[1] < 10, "{sleeps:?}");
+}
+
+/// Bursts of a thread above the run, most of which fall into turns of the program.
+#[test]
+fn what_holds_up_a_program_is_missing_where_the_kernel_tells_who_ran() {
+    const BURSTS: u64 = 40;
+    let _alone = alone();
+    let (spec, _program) = of_slice(&ENDLESS, Work::from_ms(8));
+    let (bursts, taken) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (done, had) = (Arc::clone(&bursts), Arc::clone(&taken));
+    let injector = std::thread::spawn(move || {
+        let is_above = above_everybody_here();
+        let begun = Wall::now();
+        while is_above && done.load(Ordering::Relaxed) < BURSTS {
+            let at = Wall::now();
+            while at.elapsed() < Duration::from_millis(3) {
+                std::hint::spin_loop();
+            }
+            let ns = u64::try_from(at.elapsed().as_nanos()).expect("short");
+            had.fetch_add(ns, Ordering::Relaxed);
+            done.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(7));
+            assert!(begun.elapsed() < Duration::from_secs(60), "a slow machine");
+        }
+        done.store(BURSTS, Ordering::Relaxed);
+        is_above
+    });
+    let cpu = fly(spec, Watch::default(), move |_| {
+        bursts.load(Ordering::Relaxed) >= BURSTS
+    });
+    let is_above = injector.join().expect("it does not panic");
+    if !is_above || cpu.takers.is_empty() {
+        eprintln!("skipped: no priority above a run, or nobody tells who had the CPU");
+        return;
+    }
+    let (missing, taken) = (cpu.counters.missing_ns, taken.load(Ordering::Relaxed));
+    assert!(missing > taken / 2, "{missing} of {taken} ns");
 }
 
 #[test]

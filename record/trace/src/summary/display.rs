@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{CpuReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport};
+use super::{
+    CpuReport, ProgramTime, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
+};
 use crate::short::{Count, Short, Times};
 
 /// Misses shown one by one; the report and the JSON have them all.
@@ -66,6 +68,16 @@ impl fmt::Display for RunReport {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for ProgramTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [all, turns, beyond] = [self.processor_ns, self.turns_ns, self.beyond_ns].map(Short);
+        write!(
+            f,
+            "{all} of processor time; its turns were {turns}, {beyond} is beyond them"
+        )
     }
 }
 
@@ -141,6 +153,9 @@ impl RunReport {
                 maybe(t.machine_bound_ns),
                 remarks(t)
             )?;
+        }
+        for (task, had) in self.tasks.iter().filter_map(|t| Some((t, t.program?))) {
+            writeln!(f, "  the program of `{}` had {had}", task.name)?;
         }
         writeln!(f)
     }

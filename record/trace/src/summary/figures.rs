@@ -1,6 +1,6 @@
 //! Counts and quantiles of a run.
 
-use super::{Counter, CpuReport, Fact, TakenBy, TaskReport};
+use super::{Counter, CpuReport, Fact, ProgramTime, TakenBy, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::{Bound, Counters, Log};
 use crate::quantiles::Quantiles;
@@ -29,6 +29,7 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<T
             exactness: info.bound.as_ref().map(|b| b.exactness.clone()),
             explanation: explanation(info.bound.as_ref()),
             machine_explanation: explanation(info.machine_bound.as_ref()),
+            program: None,
         })
         .collect();
     let mut responses: Vec<Vec<u64>> = vec![Vec::new(); tasks.len()];
@@ -70,6 +71,7 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<T
             }
         }
     }
+    tell_programs(log, behaviors, &mut tasks);
     for (report, responses) in tasks.iter_mut().zip(&mut responses) {
         report.response_ns = Quantiles::of(responses);
     }
@@ -77,6 +79,22 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<T
         report.excused = *excused;
     }
     tasks
+}
+
+/// The processor time of the programs that are tasks, beside their turns.
+fn tell_programs(log: &Log, behaviors: &[Behavior], tasks: &mut [TaskReport]) {
+    for (cpu, behavior) in behaviors.iter().enumerate() {
+        for &(task, processor_ns) in &log.cpus[cpu].counters.programs {
+            let segments = behavior.segments.iter();
+            let turns = segments.filter(|s| log.task_of(cpu, s.thread) == Some(task));
+            let turns_ns = log.ns(turns.map(|s| s.end.since(s.start).ticks()).sum());
+            tasks[task.index()].program = Some(ProgramTime {
+                processor_ns,
+                turns_ns,
+                beyond_ns: processor_ns.saturating_sub(turns_ns),
+            });
+        }
+    }
 }
 
 fn explanation(bound: Option<&Bound>) -> Option<String> {

@@ -390,7 +390,9 @@ impl Reader {
         }
         let given = tables.cpus.iter().flat_map(|cpu| &cpu.threads);
         let created = self.cpus.iter().flat_map(|cpu| &cpu.created);
-        let mut tasks = given.map(|t| t.0).chain(created.map(|t| t.1));
+        let programs = self.cpus.iter().flat_map(|cpu| &cpu.counters.programs);
+        let tasks = given.map(|t| t.0).chain(created.map(|t| t.1));
+        let mut tasks = tasks.chain(programs.map(|t| t.0));
         if let Some(task) = tasks.find(|task| task.index() >= self.tasks.len()) {
             return Err(format!("a thread of task {}, which is not here", task.0));
         }
@@ -505,6 +507,11 @@ fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
         "counter" => {
             let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
             c.others.push((unescape(name)?, number(value)?));
+        }
+        "program" => {
+            let (task, ns) = rest.split_once(' ').unwrap_or((rest, ""));
+            let task = u32::try_from(number(task)?).map_err(|_| "no task has that number")?;
+            c.programs.push((TaskId(task), number(ns)?));
         }
         "taker" => c.takers.push(taker(rest)?),
         "lost-from" => cpu.lost_from = Some(instant(number(rest)?)?),

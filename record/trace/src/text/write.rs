@@ -257,6 +257,9 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     for (name, value) in &c.others {
         line(text, "counter", &format!("{value} {name}"));
     }
+    for (task, ns) in &c.programs {
+        line(text, "program", &format!("{} {ns}", task.index()));
+    }
     for taker in &c.takers {
         let (at, ns) = (taker.at.ticks(), taker.ns);
         line(text, "taker", &format!("{at} {ns} {}", taker.name));

@@ -3,7 +3,7 @@
 
 use crate::any_record::Random;
 use crate::common::{FIXED, composed, missing, overrunning, required, rich, simulate, two_tasks};
-use punctual_model::{Instant, OnOverrun};
+use punctual_model::{Instant, OnOverrun, TaskId};
 use punctual_sim::Faults;
 use punctual_trace::{Log, Oracle, Record, TakingThread, text};
 
@@ -64,6 +64,7 @@ fn a_log_read_again_is_the_log_that_was_written() {
         ns: 12,
         name: "a b\\\n".into(),
     }];
+    log.cpus[0].counters.programs = vec![(TaskId(0), 12_345)];
     log.cpus[0].counters.others = vec![("given back".into(), 3), (String::new(), 0)];
     let bytes = written(&log);
     let again = text::read(&mut bytes.as_slice()).unwrap();

@@ -71,7 +71,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if let Next::Thread(id) = next
             && !self.shard.has_message()
             && arm.is_none_or(|at| at > near)
-            && (now < self.owing_from || !self.gives_slice(now, next))
+            && (now < self.owing_from || !self.gives_slice(host, now, next))
             && let Some(&chosen) = self.threads.get(id.index())
             // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
             && let Some(light) = unsafe { chosen.as_ref() }
@@ -176,8 +176,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
 
     /// Whether a slice is due if this is next.
     #[cold]
-    fn gives_slice(&self, now: Instant, next: Next) -> bool {
-        let working = self.working_for(next);
+    fn gives_slice(&self, host: &PerCpu, now: Instant, next: Next) -> bool {
+        let working = self.working_for(host, next);
         self.owed.is_some_and(|owed| owed.gives(now, working))
     }
 
@@ -206,7 +206,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             due = due.min(at);
         }
         if let Some(owed) = &self.owed
-            && !idle
+            && (!idle || host.keeps_idle_time())
         {
             due = due.min(owed.next(now));
         }
