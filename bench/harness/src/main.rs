@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod answering;
 mod dataflow;
 mod direct;
 mod edge;
@@ -46,7 +47,8 @@ use punctual_terminal::{machine, output};
 /// its firing, `dataflow.firing` the same in a run with its books, `dataflow.pass.N` a question
 /// about N actors of which none may fire. `gang.barrier.FORM.WAY.N`, `gang.reduce.FORM.N` and
 /// `gang.admit.FORM.N` are one round of N members on as many CPUs, `gang.skew.WAY` is how far apart
-/// two of them start. `plan.N.k` is the plan of N segments with a window of k.
+/// two of them start. `plan.N.k` is the plan of N segments with a window of k; `plan.within.T.N` is
+/// the processor time of an answer about N segments in the time T, and `tight` are full CPUs.
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,
@@ -134,6 +136,7 @@ fn all() -> Vec<Bench> {
         sim::benches(),
         analysis::benches(),
         planning::benches(),
+        answering::benches(),
         direct::benches(),
         switching::benches(),
         locking::benches(),

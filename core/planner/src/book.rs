@@ -84,6 +84,29 @@ struct Told<U: Unit> {
     started: Option<(u64, Instant<U>)>,
 }
 
+/// The segments that a request meets and brings.
+#[derive(Clone, Copy, Default, Debug)]
+struct Load {
+    unplaced: usize,
+    /// They keep their places, and are sorted and taken over with the others.
+    frozen: usize,
+    /// They are looked at, and no more.
+    gone: usize,
+}
+
+impl Load {
+    /// The time for those that are not planned.
+    fn kept<U: Unit>(&self, pace: &Pace<U>) -> Span<U> {
+        pace.spent(self.frozen, self.gone as u64, 0)
+    }
+
+    /// The search for the others in the time that is left.
+    fn search<U: Unit>(&self, pace: &Pace<U>, left: Span<U>, most: &Search) -> Option<Search> {
+        let left = left.checked_sub(self.kept(pace))?;
+        pace.search(self.unplaced, left, most)
+    }
+}
+
 /// The plan in force, and a planner for requests.
 ///
 /// Nothing is allocated after its construction.
@@ -248,6 +271,7 @@ impl<U: Unit> Book<U> {
         places: &[Placement<U>],
     ) -> Result<usize, Refusal<U>> {
         self.removed.clear();
+        self.enter(now);
         let first = self.assemble(now, part, |_| false);
         let first = first.filter(|_| places.len() == part.len());
         let first = first.ok_or(refused(Why::TooLarge))?;
@@ -269,21 +293,25 @@ impl<U: Unit> Book<U> {
         dead: impl Fn(u32) -> bool,
     ) -> Result<Accepted<U>, Refusal<U>> {
         let (mut spent, mut left) = (0, ask.bound);
+        let mut within_process = ask.search.within_process;
         loop {
-            let first = self.assemble(begin, group, &dead);
-            let first = first.ok_or(refused(Why::TooLarge));
             // Others have no room to give before they have been looked at.
             let search = Search {
                 evaluations: ask.search.evaluations.saturating_sub(spent),
+                within_process,
                 ..ask.search
             };
-            let unplaced = self.frozen.iter().filter(|place| place.is_none()).count();
-            let unplaced = unplaced + group.len();
-            let search = match ask.pace {
-                Some(pace) => pace.search(unplaced, left, &search),
+            let fits = |load: Load| match ask.pace {
+                Some(pace) => load.search(&pace, left, &search),
                 None => Some(search),
             };
-            let search = search.ok_or(refused(Why::OutOfTime))?;
+            // No time is spent on what does not fit into it, not even to look at the plan.
+            let _ = fits(self.least_load(group)).ok_or(refused(Why::OutOfTime))?;
+            self.enter(begin);
+            let load = self.load(begin, group, &dead);
+            let search = fits(load).ok_or(refused(Why::OutOfTime))?;
+            let first = self.assemble(begin, group, &dead);
+            let first = first.ok_or(refused(Why::TooLarge));
             self.available.reset(self.cutoff);
             let planned = first.and_then(|first| {
                 let (next, frozen) = (&self.next.segments, &self.frozen);
@@ -302,10 +330,15 @@ impl<U: Unit> Book<U> {
             };
             spent += evaluations;
             if let Some(pace) = ask.pace {
-                left = left.saturating_sub(pace.spent(unplaced, evaluations, backtracks));
+                let taken = pace.spent(load.unplaced, evaluations, backtracks);
+                left = left.saturating_sub(load.kept(&pace).saturating_add(taken));
             }
             match planned {
                 Ok(first) => return Ok(self.accept(first, spent, begin, group)),
+                // A guarantee is worth more than fast switches.
+                Err(refusal) if within_process && refusal.why != Why::OutOfTime => {
+                    within_process = false;
+                }
                 Err(refusal) => {
                     let keep = ask.overload == Overload::Keep || refusal.why == Why::OutOfTime;
                     if keep || !self.remove_one(group, begin, &dead) {
@@ -380,6 +413,29 @@ impl<U: Unit> Book<U> {
         (stays, frozen)
     }
 
+    /// The least that a request may meet: all others are gone. O(1).
+    fn least_load(&self, group: &Segments<U>) -> Load {
+        Load {
+            unplaced: group.len(),
+            frozen: 0,
+            gone: self.plan.placements.len(),
+        }
+    }
+
+    /// The segments that it meets, by what is to be done with them. O(segments).
+    fn load(&self, begin: Instant<U>, group: &Segments<U>, dead: impl Fn(u32) -> bool) -> Load {
+        let mut load = self.least_load(group);
+        for number in 0..self.plan.placements.len() {
+            let (stays, frozen) = self.stays(number, &dead);
+            if stays && !self.has_ended(number, begin) {
+                load.gone -= 1;
+                load.frozen += usize::from(frozen);
+                load.unplaced += usize::from(!frozen);
+            }
+        }
+        load
+    }
+
     /// The next plan's segments: the old ones that have not ended, then the group's. The number of
     /// the first of those; `None` without room.
     fn assemble(
@@ -392,7 +448,6 @@ impl<U: Unit> Book<U> {
         self.next.entered.clear();
         self.frozen.clear();
         self.renumbered.clear();
-        self.enter(begin);
         for number in 0..self.plan.placements.len() {
             let (stays, frozen) = self.stays(number, &dead);
             let stays = stays && !self.has_ended(number, begin);

@@ -6,7 +6,8 @@ use crate::Search;
 
 /// The cost of planning on a machine, at most, as measured there.
 ///
-/// Evaluations dominate; the sort and the moves of a large plan are part of `segment`.
+/// Evaluations dominate; the sort and the moves of a large plan are part of `segment`. A request
+/// pays a segment for each that keeps its place too, and an evaluation for each that is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace<U: Unit = Ticks> {
     /// One segment looked at.

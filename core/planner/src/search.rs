@@ -20,7 +20,8 @@ pub struct Search {
     pub evaluations: u64,
     /// Where segments with a home execute.
     pub locality: Locality,
-    /// Prefers segments of the process that their CPU executed last, to switch less.
+    /// Prefers segments of the process that their CPU executed last, to switch less. A request
+    /// that is not planned so is planned without the preference.
     pub within_process: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Homes, processes and the cost of switches between them
 
 use punctual_generate::Dice;
-use punctual_model::{Mode, Work};
+use punctual_model::{Mode, Span, Work};
 use punctual_planner::{
-    Available, Capacities, Locality, Location, Placement, Planner, Search, Segments, Use, Why,
+    Available, Book, Capacities, Locality, Location, Placement, Planner, Search, Segments, Use, Why,
 };
 
 use crate::common::{at, segment, verify};
@@ -141,4 +141,50 @@ fn a_refusal_of_segments_with_homes_is_certain_of_nothing() {
         ..Search::complete()
     };
     assert!(planner.plan(&segments, &available, &local).is_ok());
+}
+
+#[test]
+fn a_request_that_fits_only_across_processes_is_planned_across_them() {
+    let capacities = Capacities::new(3, 1, 0);
+    let mut segments = Segments::new(capacities);
+    // The second one of the first process would keep the other one waiting for too long.
+    for (number, process, deadline) in [(0, 1, 10), (1, 1, 100), (2, 2, 20)] {
+        assert_eq!(segments.push(segment(0, 10, deadline), &[]), Ok(number));
+        segments.set_location(
+            number,
+            Location {
+                process,
+                home: None,
+                away: Work::from_ticks(10),
+                switch: Work::ZERO,
+            },
+        );
+    }
+    let within = Search {
+        within_process: true,
+        ..Search::default()
+    };
+    let mut planner = Planner::new(capacities);
+    let available = Available::from(at(0), capacities);
+    let alone = planner.plan(&segments, &available, &within).map(|_| ());
+    let alone = alone.expect_err("the preference goes first");
+    let mut book = Book::new(capacities);
+    let answer = book.request(at(0), Span::ZERO, &segments, &within);
+    let answer = answer.expect("there is a plan");
+    let starts = book.placements().iter().map(|place| place.start);
+    assert_eq!(starts.collect::<Vec<_>>(), [at(0), at(20), at(10)]);
+    // Both searches count.
+    let plain = planner.plan(&segments, &available, &Search::default());
+    assert!(plain.is_ok());
+    assert_eq!(
+        answer.evaluations,
+        alone.evaluations + planner.evaluations()
+    );
+    // No time is left for another search.
+    let short = Search {
+        evaluations: alone.evaluations,
+        ..within
+    };
+    let answer = Book::new(capacities).request(at(0), Span::ZERO, &segments, &short);
+    assert_eq!(answer.map_err(|refusal| refusal.why), Err(Why::OutOfTime));
 }

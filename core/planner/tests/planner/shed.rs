@@ -122,24 +122,27 @@ fn only_less_important_groups_that_have_not_begun_give_way_and_only_if_it_fits_t
     assert!(all.iter().all(|&count| count > 20), "{all:?}");
 }
 
-/// The most that a request takes by its pace, with how it ended.
-fn time(pace: &Pace, book: &Book, answer: &Result<Accepted, Refusal>, new: usize) -> Span {
+/// The most that a request takes by its pace, with how it ended: there were `old` segments, and
+/// `new` are its own.
+fn time(
+    pace: &Pace,
+    book: &Book,
+    answer: &Result<Accepted, Refusal>,
+    (old, new): (usize, usize),
+) -> Span {
     let (evaluations, backtracks) = match answer {
         Ok(accepted) => (accepted.evaluations, 0),
         Err(refusal) => (refusal.evaluations, refusal.backtracks),
     };
-    let frozen = book
-        .placements()
-        .iter()
-        .filter(|place| place.start < book.cutoff());
-    let segments = match answer {
-        Ok(_) => book.placements().len() - frozen.count(),
+    // Those that keep their places are taken over too, and those that are over are looked at.
+    let (segments, over) = match answer {
+        Ok(_) => (book.placements().len(), old + new - book.placements().len()),
         // It is told at once that there is no time.
         Err(refusal) if refusal.evaluations == 0 => return Span::ZERO,
-        Err(_) => new,
+        Err(_) => (new, 0),
     };
     pace.margin
-        .saturating_add(pace.spent(segments, evaluations, backtracks))
+        .saturating_add(pace.spent(segments, evaluations + over as u64, backtracks))
 }
 
 #[test]
@@ -164,11 +167,9 @@ fn the_window_follows_the_time_allowed_and_no_answer_is_late() {
                 bound,
                 ..ask(now, Overload::Keep)
             };
+            let segments = (book.placements().len(), new.len());
             let answer = book.ask(&ask, &new, |_| false);
-            assert!(
-                time(&pace, &book, &answer, new.len()) <= bound,
-                "{answer:?}"
-            );
+            assert!(time(&pace, &book, &answer, segments) <= bound, "{answer:?}");
             match answer {
                 Ok(_) => accepted += 1,
                 Err(refusal) if refusal.why == Why::OutOfTime => out_of_time += 1,
