@@ -110,6 +110,21 @@ fn a_miss_that_missing_time_explains_is_excused_with_its_arithmetic() {
     assert!(!report.misses.is_empty());
 }
 
+/// 5 ms of work in each 20 ms over 2 s, by the core's own account.
+#[test]
+fn the_processor_time_of_a_program_stands_beside_its_turns() {
+    let mut log = simulate(&two_tasks(), 2_000, 1, Faults::default());
+    log.cpus[0].counters.programs = vec![(TaskId(1), 750_000_000)];
+    let report = RunReport::new(&log);
+    assert_eq!(report.tasks[0].program, None);
+    let had = report.tasks[1].program.unwrap();
+    let all = (had.processor_ns, had.turns_ns, had.beyond_ns);
+    assert_eq!(all, (750_000_000, 500_000_000, 250_000_000));
+    let line = "the program of `slow` had 750ms of processor time; its turns were 500ms, 250ms is \
+                beyond them\n";
+    assert!(report.to_string().contains(line), "{report}");
+}
+
 #[test]
 fn the_one_who_took_missing_time_is_told_per_cpu_and_per_miss() {
     let log = simulate(&two_tasks(), 2_000, 1, missing(9_000, 30));
