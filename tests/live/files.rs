@@ -144,8 +144,6 @@ fn tasks_can_be_c_functions_in_a_shared_object() {
     let folder = built_in_c();
     let mut description = example("c-tasks.toml");
     description.base.clone_from(&folder);
-    let log = fly(&description, 500);
-    replays(&log);
     let completed = |log: &Log| {
         let done = |r: &Record| {
             matches!(
@@ -155,6 +153,15 @@ fn tasks_can_be_c_functions_in_a_shared_object() {
         };
         log.cpus[0].records.iter().filter(|(_, r)| done(r)).count()
     };
-    assert!(completed(&log) > 50);
+    // A CPU that is away for a second is away for all of a short run.
+    let often = [500, 2_000, 8_000].into_iter().any(|ms| {
+        let log = fly(&description, ms);
+        let often = completed(&log) > 50;
+        if often {
+            replays(&log);
+        }
+        often
+    });
+    assert!(often, "fewer than 50 jobs in 8 s");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -27,17 +27,26 @@ fn slots_of(log: &Log, thread: ThreadId) -> (Vec<(u64, u64)>, u64) {
 fn three_kinds_of_application_go_on_in_their_own_slots_only_and_boundaries_are_measured() {
     let _alone = crate::alone();
     let system = example("mixed-frame");
-    let options = LiveOptions {
-        duration: Some(Span::from_ms(400)),
-        // A loaded machine may measure overheads with which nothing fits.
-        force: true,
-        ..LiveOptions::default()
-    };
-    let log = run(&system, &options, &mut workloads(), &mut |_| true).unwrap();
+    // A CPU that is away for a second is away for all of a short run.
+    let enough = [400, 1_600, 6_400, 25_600].into_iter().any(|ms| {
+        let options = LiveOptions {
+            duration: Some(Span::from_ms(ms)),
+            // A loaded machine may measure overheads with which nothing fits.
+            force: true,
+            ..LiveOptions::default()
+        };
+        let log = run(&system, &options, &mut workloads(), &mut |_| true).unwrap();
+        all_go_on_in_their_slots(&log)
+    });
+    assert!(enough, "too few turns in 25 s");
+}
+
+/// Each was there in its own slots alone; whether often enough.
+fn all_go_on_in_their_slots(log: &Log) -> bool {
     let mut turns = [0_u32; 4];
     for (now, record) in &log.cpus[0].records {
         if let Record::Trace(TraceEvent::Switched { to: Some(to), .. }) = record {
-            let (slots, frame) = slots_of(&log, to);
+            let (slots, frame) = slots_of(log, to);
             let at = now.ticks() % frame;
             let inside = slots
                 .iter()
@@ -49,13 +58,16 @@ fn three_kinds_of_application_go_on_in_their_own_slots_only_and_boundaries_are_m
             turns[to.index()] += 1;
         }
     }
-    assert!(turns.iter().all(|&turns| turns > 10), "{turns:?}");
-    is_replayed("mixed-frame", &log);
-    obeys_the_rules("mixed-frame", &log);
-    let seen = RunReport::new(&log).cpus[0]
+    let seen = RunReport::new(log).cpus[0]
         .boundaries
         .expect("it has slots");
-    assert!(seen.work_ns.n > 100, "{seen}");
-    assert!(seen.late_ns.n > 0 && seen.late_programs_ns.n > 0, "{seen}");
     assert_eq!(seen.declared_ns, 100_000);
+    obeys_the_rules("mixed-frame", log);
+    let boundaries = seen.work_ns.n > 100 && seen.late_ns.n > 0 && seen.late_programs_ns.n > 0;
+    eprintln!("{turns:?} turns, {seen}");
+    let enough = boundaries && turns.iter().all(|&turns| turns > 10);
+    if enough {
+        is_replayed("mixed-frame", log);
+    }
+    enough
 }

@@ -360,7 +360,8 @@ fn a_body_that_burns_alone_is_not_charged_for_what_passes_before_it_looks() {
     assert!(with_more >= 4 * WORK_NS, "{with_more} ns");
 }
 
-/// A run relies on that. The machine below may stand still, too, but hardly twice.
+/// A run relies on that. The kernel would take in every second; the machine below may stand still,
+/// too, but hardly in each of eight trials.
 #[test]
 fn the_kernel_takes_nothing_at_once_from_a_cpu_that_sleeps_a_sixteenth() {
     let _alone = alone();
@@ -371,5 +372,5 @@ fn the_kernel_takes_nothing_at_once_from_a_cpu_that_sleeps_a_sixteenth() {
         assert_eq!(share.name, "share-tried");
         share.status == Status::Ok || share.value.starts_with("not tried")
     };
-    assert!(share_holds() || share_holds());
+    assert!((0..8).any(|_| share_holds()));
 }
