@@ -606,6 +606,13 @@ typedef int (*punctual_fire)(const struct punctual_firing *firing);
 typedef void (*punctual_update_firing_rule)(void *parameter);
 
 /**
+ * A task: any code, which runs to its end on its tile, on a stack of its own of 256 KiB. Its calls
+ * of `punctual_read_fifo` and `punctual_write_fifo` wait where tokens or space are missing.
+ * Another task of the tile goes on meanwhile. It is left by return alone.
+ */
+typedef void (*punctual_complete)(void *parameter);
+
+/**
  * An actor: a function that is called when its tokens are there. Made by `punctual_actor_with`
  * below, which sets `size`; a field that is 0 or null means what is said of it.
  */
@@ -643,9 +650,13 @@ typedef struct punctual_actor {
      */
     punctual_update_firing_rule update;
     /**
-     * What both get.
+     * What they get.
      */
     void *parameter;
+    /**
+     * Instead of `fire`: it is a task, and so are all others of its graph, which is not real-time.
+     */
+    punctual_complete task;
 } punctual_actor;
 
 /**
@@ -1433,6 +1444,9 @@ enum punctual_status punctual_application_destroy(struct punctual_application ap
  * or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
  * `PUNCTUAL_INVALID` when that has none, or no time between them.
  *
+ * Tasks are executed once, until all of them have returned. One goes on until a FIFO blocks it or
+ * it returns; then the task scheduler is asked for the next that can go on.
+ *
  * `PUNCTUAL_FAILED` when a function of an actor answered something else than 0, or crashed, or the
  * task scheduler did: `punctual_why` says which. From then on the tile fires no more.
  * `PUNCTUAL_BUSY` while another thread executes it. A function that never returns keeps its
@@ -1443,7 +1457,8 @@ enum punctual_status punctual_tile_run(struct punctual_application application, 
 /**
  * One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
  * names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
- * the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots.
+ * the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots
+ * or has tasks.
  * Otherwise as `punctual_tile_run`, but legal everywhere;
  * outside of a run a crash ends the process.
  */
@@ -1451,7 +1466,8 @@ enum punctual_status punctual_tile_fire(struct punctual_application application,
 
 /**
  * Has the threads that execute the tiles of an application return, each after the firing that is
- * under way; others that come to execute it return at once. Legal everywhere.
+ * under way; others that come to execute it return at once. Tasks are told at their next call of a
+ * FIFO. Legal everywhere.
  */
 enum punctual_status punctual_application_stop(struct punctual_application application);
 
@@ -1705,8 +1721,12 @@ enum punctual_status punctual_produce(uint32_t output, uint32_t tokens);
 /**
  * Copies the next tokens of an input into a buffer (CompOSe's `readFIFO`). The first call of a
  * firing begins with its first token. `PUNCTUAL_NOTHING` when the firing takes fewer; nothing is
- * copied then. The copy calls nothing, so a preemption does not wait for it. In a firing;
- * `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ * copied then. The copy calls nothing, so a preemption does not wait for it. In a firing, and in a
+ * task; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+ *
+ * In a task it waits until the tokens are there. `PUNCTUAL_INVALID` when the FIFO never holds so
+ * many; `PUNCTUAL_CANCELLED` when the application was stopped, or the thread of the tile is to
+ * end: clean up and return.
  *
  * Pointers:
  * `buffer` is null, or to as many writable bytes as the tokens have, outside of the FIFO.
@@ -2871,6 +2891,17 @@ static inline punctual_actor punctual_actor_with(const char *name, uint32_t tile
     actor.fire = fire;
     actor.update = NULL;
     actor.parameter = parameter;
+    actor.task = NULL;
+    return actor;
+}
+
+/* A task on a tile. A report names it when it executes longer than wcet_ns, and 100 ms more, between
+ * two calls of its FIFOs. */
+static inline punctual_actor punctual_task_with(const char *name, uint32_t tile, uint64_t wcet_ns,
+                                                punctual_complete task, void *parameter)
+{
+    punctual_actor actor = punctual_actor_with(name, tile, wcet_ns, NULL, parameter);
+    actor.task = task;
     return actor;
 }
 

@@ -169,6 +169,9 @@ pub extern "C" fn punctual_application_destroy(
 /// or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
 /// `PUNCTUAL_INVALID` when that has none, or no time between them.
 ///
+/// Tasks are executed once, until all of them have returned. One goes on until a FIFO blocks it or
+/// it returns; then the task scheduler is asked for the next that can go on.
+///
 /// `PUNCTUAL_FAILED` when a function of an actor answered something else than 0, or crashed, or the
 /// task scheduler did: `punctual_why` says which. From then on the tile fires no more.
 /// `PUNCTUAL_BUSY` while another thread executes it. A function that never returns keeps its
@@ -192,7 +195,8 @@ pub extern "C" fn punctual_tile_run(
 
 /// One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
 /// names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
-/// the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots.
+/// the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots
+/// or has tasks.
 /// Otherwise as `punctual_tile_run`, but legal everywhere;
 /// outside of a run a crash ends the process.
 #[unsafe(no_mangle)]
@@ -203,10 +207,9 @@ pub extern "C" fn punctual_tile_fire(
     answer(|| {
         let entry = find(application)?;
         let mut tile = entry.tile(tile)?;
-        if tile.is_between_slots() {
-            keep_why(Why::Words(
-                "a tile between slots has no firings outside".into(),
-            ));
+        if tile.is_between_slots() || tile.is_plain() {
+            let words = "a tile between slots, or with tasks, is executed by `punctual_tile_run`";
+            keep_why(Why::Words(words.into()));
             return Err(Status::PUNCTUAL_NOT_ALLOWED);
         }
         let fired = tile.fire();
@@ -254,11 +257,15 @@ fn failed(said: String) -> Status {
 }
 
 /// Has the threads that execute the tiles of an application return, each after the firing that is
-/// under way; others that come to execute it return at once. Legal everywhere.
+/// under way; others that come to execute it return at once. Tasks are told at their next call of a
+/// FIFO. Legal everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_application_stop(application: punctual_application) -> punctual_status {
     answer(|| {
-        find(application)?.stops.store(true, Ordering::Relaxed);
+        let entry = find(application)?;
+        entry.stops.store(true, Ordering::Relaxed);
+        let books = entry.tiles.iter().map(|(_, _, book)| book);
+        books.for_each(|book| book.stop());
         Ok(())
     })
 }

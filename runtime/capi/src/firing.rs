@@ -6,11 +6,11 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_int, c_void};
 
-use ::punctual_graph::{Firing, NextRule, Shared, TaskScheduler, Tasks};
+use ::punctual_graph::{Firing, NextRule, Shared, TaskFifos, TaskScheduler, Tasks};
 use punctual_linux::contained_call;
 
 use crate::edge::{answer, is_place};
-use crate::status::{punctual_status, punctual_status as Status};
+use crate::status::{Answer, punctual_status, punctual_status as Status};
 
 /// The tokens of one FIFO in a firing, in one piece.
 #[repr(C)]
@@ -51,6 +51,11 @@ pub struct punctual_firing {
 /// left by return alone.
 pub type punctual_fire = Option<unsafe extern "C" fn(firing: *const punctual_firing) -> c_int>;
 
+/// A task: any code, which runs to its end on its tile, on a stack of its own of 256 KiB. Its calls
+/// of `punctual_read_fifo` and `punctual_write_fifo` wait where tokens or space are missing.
+/// Another task of the tile goes on meanwhile. It is left by return alone.
+pub type punctual_complete = Option<unsafe extern "C" fn(parameter: *mut c_void)>;
+
 /// Updates the firing rule of an actor, after each of its firings: it says by `punctual_consume`
 /// and `punctual_produce` how many tokens the next one takes and hands on. It gets the parameter of
 /// the actor, in which the firing may have left what it needs.
@@ -72,6 +77,7 @@ enum Within {
     Deciding(*const dyn Tasks),
     Updating(*mut NextRule<'static>),
     Firing(*const Claims<'static>),
+    Task(*mut TaskFifos),
 }
 
 /// A firing of a function in C.
@@ -198,6 +204,59 @@ impl CActor {
         if let Err(said) = within(Within::Updating(own.cast()), call) {
             panic!("its update of the firing rule: {said}");
         }
+    }
+}
+
+pub(crate) type Complete = unsafe extern "C" fn(parameter: *mut c_void);
+
+/// A task in C.
+pub(crate) struct CTask {
+    code: Complete,
+    parameter: *mut c_void,
+}
+
+// SAFETY: as for `CActor`.
+unsafe impl Send for CTask {}
+
+impl CTask {
+    /// # Safety
+    /// Its function may be called with its parameter, once.
+    pub(crate) unsafe fn of(code: Complete, parameter: *mut c_void) -> CTask {
+        CTask { code, parameter }
+    }
+
+    /// A crash is a panic, and the other tasks of the tile wait no more.
+    pub(crate) fn run(self, fifos: &mut TaskFifos) {
+        let (code, parameter) = (self.code, self.parameter);
+        // SAFETY: a function of the program with its own parameter (the one who made the task).
+        let call = || unsafe { contained_call(|| code(parameter)) };
+        if let Err(said) = within(Within::Task(&raw mut *fifos), call) {
+            fifos.stop();
+            panic!("{said}");
+        }
+    }
+}
+
+/// The FIFOs of the task that calls; `None`: no task calls.
+fn fifos_of_task<'a>() -> Option<&'a mut TaskFifos> {
+    let Within::Task(fifos) = WITHIN.get() else {
+        return None;
+    };
+    // SAFETY: the function of this task executes, on this thread, and makes one call at a time.
+    Some(unsafe { &mut *fifos })
+}
+
+/// The bytes of so many tokens of this size.
+fn bytes_of(size: Option<usize>, tokens: u32) -> Result<usize, Status> {
+    let bytes = size.and_then(|size| size.checked_mul(tokens as usize));
+    bytes.ok_or(Status::PUNCTUAL_INVALID)
+}
+
+fn has_moved(fifos: &TaskFifos, moved: bool) -> Answer {
+    match moved {
+        true => Ok(()),
+        false if fifos.is_stopped() => Err(Status::PUNCTUAL_CANCELLED),
+        false => Err(Status::PUNCTUAL_INVALID),
     }
 }
 
@@ -329,8 +388,12 @@ fn next_of(
 
 /// Copies the next tokens of an input into a buffer (CompOSe's `readFIFO`). The first call of a
 /// firing begins with its first token. `PUNCTUAL_NOTHING` when the firing takes fewer; nothing is
-/// copied then. The copy calls nothing, so a preemption does not wait for it. In a firing;
-/// `PUNCTUAL_NOT_ALLOWED` elsewhere.
+/// copied then. The copy calls nothing, so a preemption does not wait for it. In a firing, and in a
+/// task; `PUNCTUAL_NOT_ALLOWED` elsewhere.
+///
+/// In a task it waits until the tokens are there. `PUNCTUAL_INVALID` when the FIFO never holds so
+/// many; `PUNCTUAL_CANCELLED` when the application was stopped, or the thread of the tile is to
+/// end: clean up and return.
 ///
 /// # Safety
 /// `buffer` is null, or to as many writable bytes as the tokens have, outside of the FIFO.
@@ -342,6 +405,17 @@ pub unsafe extern "C" fn punctual_read_fifo(
 ) -> punctual_status {
     answer(|| {
         is_place(buffer)?;
+        if let Some(fifos) = fifos_of_task() {
+            let input = input as usize;
+            let bytes = bytes_of(fifos.input_size(input), tokens)?;
+            // SAFETY: as the caller vouches.
+            let to = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes) };
+            let moved = match fifos.input_size(input) {
+                Some(0) => fifos.skip(input, tokens),
+                _ => fifos.read(input, to),
+            };
+            return has_moved(fifos, moved);
+        }
         in_firing(|claims| {
             let input = input as usize;
             if input >= claims.firing.inputs {
@@ -371,6 +445,17 @@ pub unsafe extern "C" fn punctual_write_fifo(
 ) -> punctual_status {
     answer(|| {
         is_place(buffer)?;
+        if let Some(fifos) = fifos_of_task() {
+            let output = output as usize;
+            let bytes = bytes_of(fifos.output_size(output), tokens)?;
+            // SAFETY: as the caller vouches.
+            let from = unsafe { core::slice::from_raw_parts(buffer.cast::<u8>(), bytes) };
+            let moved = match fifos.output_size(output) {
+                Some(0) => fifos.fill(output, tokens, 0),
+                _ => fifos.write(output, from),
+            };
+            return has_moved(fifos, moved);
+        }
         in_firing(|claims| {
             let output = output as usize;
             if output >= claims.firing.outputs {

@@ -5,13 +5,14 @@ use core::ffi::{c_char, c_void};
 use ::punctual_graph::{Application, GraphError};
 use punctual_model::{
     ActorId, Cpu, CpuId, Fifo, Graph, Order, OrderRule, Place, PolicyKind, Preempted, Priority,
-    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work,
+    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When, Work, WorkSource,
 };
 
 use crate::admission::{Why, keep_why};
 use crate::edge::{all, is_place, sized, text};
 use crate::firing::{
-    CActor, CScheduler, punctual_decide, punctual_fire, punctual_update_firing_rule,
+    CActor, CScheduler, CTask, punctual_complete, punctual_decide, punctual_fire,
+    punctual_update_firing_rule,
 };
 use crate::status::{Answer, punctual_status as Status};
 
@@ -36,8 +37,10 @@ pub struct punctual_actor {
     pub fire: punctual_fire,
     /// Says how many tokens its next firing takes and hands on. Null: as many as its FIFOs say.
     pub update: punctual_update_firing_rule,
-    /// What both get.
+    /// What they get.
     pub parameter: *mut c_void,
+    /// Instead of `fire`: it is a task, and so are all others of its graph, which is not real-time.
+    pub task: punctual_complete,
 }
 
 /// Where the tokens of a FIFO are kept: the values of `place`.
@@ -279,6 +282,7 @@ impl Parts {
             unsafe { add_actor(&mut graph, &tiles, actor) }?;
         }
         graph.orders = tiles.orders();
+        graph.plain = are_tasks(&actors)?;
         for fifo in &fifos {
             // SAFETY: as the caller vouches.
             unsafe { add_fifo(&mut graph, fifo) }?;
@@ -330,6 +334,13 @@ impl Parts {
         let mut made = made.map_err(|error| meaningless(&error))?;
         made.keep_transitions(0);
         for (actor, described) in self.graph.actors.iter().zip(&self.actors) {
+            if let Some(code) = described.task {
+                // SAFETY: as the caller vouches.
+                let task = unsafe { CTask::of(code, described.parameter) };
+                let added = made.task(&actor.name, move |fifos| task.run(fifos));
+                added.map_err(|error| meaningless(&error))?;
+                continue;
+            }
             if described.fire.is_none() && described.update.is_none() {
                 continue;
             }
@@ -401,6 +412,19 @@ pub(crate) fn meaningless(error: &GraphError) -> Status {
     }
 }
 
+/// Whether the actors of a graph are tasks: all of them, or none.
+fn are_tasks(actors: &[punctual_actor]) -> Result<bool, Status> {
+    let tasks = actors.iter().filter(|actor| actor.task.is_some());
+    let both = |actor: &punctual_actor| {
+        actor.task.is_some() && (actor.fire.is_some() || actor.update.is_some())
+    };
+    match tasks.count() {
+        0 => Ok(false),
+        count if count == actors.len() && !actors.iter().any(both) => Ok(true),
+        _ => invalid("a graph has tasks alone, or actors that fire and no task".to_owned()),
+    }
+}
+
 /// A mistake of the description, in words.
 fn invalid<T>(words: String) -> Result<T, Status> {
     keep_why(Why::Words(words));
@@ -423,6 +447,11 @@ unsafe fn add_actor(graph: &mut Graph, tiles: &Tiles, from: &punctual_actor) -> 
     // SAFETY: as the caller vouches.
     let name = unsafe { text(from.name) }?;
     let id = graph.actor(name, tiles.tile(from.tile)?, Work::from_ns(from.wcet_ns));
+    if from.task.is_some() {
+        // Any code: it says itself how many rounds it does.
+        let name = graph.actors[id.index()].name.clone();
+        graph.actors[id.index()].work = Some(WorkSource::Function(name));
+    }
     // SAFETY: as the caller vouches.
     let by_phase = unsafe { all(from.phase_wcets_ns, from.phases) }?;
     if !by_phase.is_empty() {

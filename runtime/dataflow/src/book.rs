@@ -163,6 +163,7 @@ pub struct TileBook {
     refused: AtomicU64,
     fault: Mutex<Option<String>>,
     failed: AtomicBool,
+    stopped: AtomicBool,
 }
 
 mod activity {
@@ -202,6 +203,7 @@ impl TileBook {
             refused: AtomicU64::new(0),
             fault: Mutex::new(None),
             failed: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
         }
     }
 
@@ -401,6 +403,15 @@ impl TileBook {
         self.failed.load(Ordering::Relaxed)
     }
 
+    /// Has the calls of FIFOs of its tasks wait no more, and move nothing any more, for good.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// The active function panicked.
     pub(crate) fn fail(&self, message: &str) {
         let who = self.who(self.activity.load(Ordering::Relaxed));
@@ -479,6 +490,11 @@ impl Notes {
     pub(crate) fn executes(&self, place: usize) {
         let place = u32::try_from(place).unwrap_or(u32::MAX - activity::ACTOR);
         self.active(place + activity::ACTOR);
+    }
+
+    /// A call of a FIFO comes: its task has not executed in vain so far.
+    pub(crate) fn calls(&self, now: Reading) {
+        self.book.since.store(now.now.ticks(), Ordering::Relaxed);
     }
 
     #[inline]

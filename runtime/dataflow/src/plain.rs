@@ -110,10 +110,11 @@ impl PlainTile {
             let book = Arc::clone(book);
             all.push(scheduler.spawn(move || {
                 let life = || {
-                    task.wait(None);
-                    task.begin_round();
-                    code(&mut task);
-                    task.end();
+                    if task.wait(None) {
+                        task.begin_round();
+                        code(&mut task);
+                        task.end();
+                    }
                 };
                 if let Err(said) = job::contain(life) {
                     book.fail(&said);
@@ -151,7 +152,7 @@ impl TaskFifos {
 
     /// Moves tokens of an input into a buffer, as many as it takes; waits for them. `false`: there
     /// is no such input, the buffer takes no whole number of tokens, or more than the FIFO ever
-    /// holds. O(bytes), and the waiting.
+    /// holds, or the application was stopped. O(bytes), and the waiting.
     pub fn read(&mut self, input: usize, into: &mut [u8]) -> bool {
         let size = self.input_size(input).filter(|&size| size > 0);
         let Some(tokens) = size.and_then(|size| whole(into.len(), size)) else {
@@ -159,14 +160,13 @@ impl TaskFifos {
         };
         let fifo = self.fifos[0][input];
         self.gauges.holds(fifo, tokens) && {
-            self.wait(Some((Call::Read(small(fifo), tokens), fifo)));
-            self.ends.read(fifo, into)
+            self.wait(Some((Call::Read(small(fifo), tokens), fifo))) && self.ends.read(fifo, into)
         }
     }
 
     /// Copies tokens from a buffer to an output; waits for space. `false`: there is no such output,
-    /// the buffer has no whole number of tokens, or more than the FIFO ever holds. O(bytes), and
-    /// the waiting.
+    /// the buffer has no whole number of tokens, or more than the FIFO ever holds, or the
+    /// application was stopped. O(bytes), and the waiting.
     pub fn write(&mut self, output: usize, from: &[u8]) -> bool {
         let size = self.output_size(output).filter(|&size| size > 0);
         let Some(tokens) = size.and_then(|size| whole(from.len(), size)) else {
@@ -174,8 +174,7 @@ impl TaskFifos {
         };
         let fifo = self.fifos[1][output];
         self.gauges.holds(fifo, tokens) && {
-            self.wait(Some((Call::Write(small(fifo), tokens), fifo)));
-            self.ends.write(fifo, from)
+            self.wait(Some((Call::Write(small(fifo), tokens), fifo))) && self.ends.write(fifo, from)
         }
     }
 
@@ -185,8 +184,7 @@ impl TaskFifos {
             return false;
         };
         self.gauges.holds(fifo, tokens) && {
-            self.wait(Some((Call::Read(small(fifo), tokens), fifo)));
-            self.ends.skip(fifo, tokens)
+            self.wait(Some((Call::Read(small(fifo), tokens), fifo))) && self.ends.skip(fifo, tokens)
         }
     }
 
@@ -196,9 +194,19 @@ impl TaskFifos {
             return false;
         };
         self.gauges.holds(fifo, tokens) && {
-            self.wait(Some((Call::Write(small(fifo), tokens), fifo)));
-            self.ends.fill(fifo, tokens, value)
+            self.wait(Some((Call::Write(small(fifo), tokens), fifo)))
+                && self.ends.fill(fifo, tokens, value)
         }
+    }
+
+    /// Has all tasks of this tile wait no more: their calls move nothing from now on.
+    pub fn stop(&self) {
+        self.notes.book.stop();
+    }
+
+    /// Whether somebody has stopped the application on this tile ([`TileBook::stop`]).
+    pub fn is_stopped(&self) -> bool {
+        self.notes.book.is_stopped()
     }
 
     /// A round of the task ends here, and the next begins: rounds are counted, and compared with
@@ -230,6 +238,10 @@ impl TaskFifos {
 
     fn end(&mut self) {
         self.end_round();
+        if self.is_stopped() {
+            // The engine names another, perhaps.
+            return self.notes.book.actors[self.place].finish();
+        }
         let Ok(mut shared) = self.shared.lock() else {
             return;
         };
@@ -239,12 +251,18 @@ impl TaskFifos {
         self.notes.idles();
     }
 
-    /// Returns when the task runs, and its call of a FIFO goes on. Others run meanwhile.
-    fn wait(&mut self, call: Option<(Call, usize)>) {
-        let left = self.notes.read().executed.ticks();
+    /// Returns when the task runs, and its call of a FIFO goes on, or it is stopped (`false`).
+    /// Others run meanwhile.
+    fn wait(&mut self, call: Option<(Call, usize)>) -> bool {
+        let now = self.notes.read();
+        let left = now.executed.ticks();
+        self.notes.calls(now);
         let mut has_waited = false;
         loop {
             job::checkpoint();
+            if self.is_stopped() {
+                return false;
+            }
             match self.ask(call.map(|(call, _)| call)) {
                 Asked::GoesOn => break,
                 Asked::Another(task) => {
@@ -267,6 +285,7 @@ impl TaskFifos {
             aside.set(aside.get() + more);
         }
         self.notes.executes(self.place);
+        true
     }
 
     fn ask(&mut self, call: Option<Call>) -> Asked {

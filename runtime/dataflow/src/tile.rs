@@ -36,6 +36,8 @@ pub struct Tile {
     between: Option<Between>,
     /// It is not real-time: its tasks run to completion, in a run.
     plain: Option<PlainTile>,
+    /// The same, also when they have run.
+    is_plain: bool,
     /// It is one actor, in turns with the others of its tile.
     turns: Option<Turns>,
 }
@@ -72,6 +74,7 @@ impl Tile {
             decides: true,
             idle: true,
             between: modes.between,
+            is_plain: modes.plain.is_some(),
             plain: modes.plain,
             turns: modes.turns,
         }
@@ -96,7 +99,7 @@ impl Tile {
     /// what its function or the task scheduler takes.
     #[inline]
     pub fn step(&mut self) -> bool {
-        if self.plain.is_some() {
+        if self.is_plain {
             return false;
         }
         let activity = match &mut self.between {

@@ -527,6 +527,13 @@ fn an_application_in_c_that_decides_between_slots_begins_one_firing_in_each() {
 }
 
 #[test]
+fn tasks_in_c_come_to_their_ends_or_are_told_to_and_one_that_crashes_ends_its_tile() {
+    if let Some(said) = says("runtime/capi/library/tests/c/completion.c") {
+        assert_eq!(said, "tasks come to their ends, or are told to\n");
+    }
+}
+
+#[test]
 fn two_cpus_in_c_hear_each_other() {
     if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
         let one = said == "skipped: one CPU only\n";

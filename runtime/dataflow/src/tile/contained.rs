@@ -1,5 +1,7 @@
 //! A tile in the hands of a program, on a thread of the program's own
 
+use std::sync::Arc;
+
 use punctual_linux::job;
 use punctual_model::{System, Tile as TileId};
 
@@ -44,13 +46,43 @@ impl Tile {
         })
     }
 
+    /// Whether it has tasks that run to completion.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Its tasks, once: until all have ended, or [`crate::TileBook::stop`] ends their calls.
+    fn complete(&mut self) -> Result<(), String> {
+        let Some(plain) = self.plain.take() else {
+            return Ok(());
+        };
+        let book = Arc::clone(self.book());
+        let ran = self.while_whole(|_| {
+            let ran = plain.run(&book);
+            // Perhaps they ended because their thread is to end.
+            job::checkpoint();
+            ran
+        });
+        if let Err(error) = ran? {
+            book.fail_with(error.to_string());
+        }
+        match book.has_failed() {
+            true => self.while_whole(|_| ()),
+            false => Ok(()),
+        }
+    }
+
     /// As [`Tile::run_until`], to the end of the application where an actor or the task scheduler
-    /// fails: it fires no more on this tile.
+    /// fails: it fires no more on this tile. One with tasks executes them once, to their ends,
+    /// whatever `until` says ([`crate::TileBook::stop`]).
     ///
     /// # Errors
     /// In words: which of them failed, in this call or before.
     pub fn run_contained(&mut self, mut until: impl FnMut() -> bool) -> Result<(), String> {
-        self.while_whole(|tile| tile.run_until(|_| until()))
+        match self.is_plain {
+            true => self.complete(),
+            false => self.while_whole(|tile| tile.run_until(|_| until())),
+        }
     }
 
     fn while_whole<R>(&mut self, call: impl FnOnce(&mut Tile) -> R) -> Result<R, String> {
