@@ -31,6 +31,9 @@ const SAMPLES: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
 const NAP: Span<Ns> = Span::from_us(20);
 /// Starts of a figure of skews.
 const STARTS: u64 = if cfg!(debug_assertions) { 20 } else { 2_000 };
+/// Two readings of the clock in a spinning loop are some 20 ns apart. Between two that are further
+/// apart than this the loop was not executed.
+const HOLE_NS: u64 = 500;
 /// A member that is silent for so long is named, and the figure fails.
 const LIMIT: Span<Ns> = Span::from_ms(5_000);
 
@@ -99,6 +102,13 @@ type Both<T> = [T; 2];
 fn both<T: Send + 'static>(
     act: impl Fn(usize) -> Result<T, String> + Send + Sync + 'static,
 ) -> Result<(Both<T>, Vec<String>), String> {
+    both_counted(act).map(|(results, notes, _)| (results, notes))
+}
+
+/// As [`both`], with the decisions of the scheduler in all of the run.
+fn both_counted<T: Send + 'static>(
+    act: impl Fn(usize) -> Result<T, String> + Send + Sync + 'static,
+) -> Result<(Both<T>, Vec<String>, u64), String> {
     let [first, second] = two_cpus()?;
     let act = Arc::new(act);
     let theirs = Arc::clone(&act);
@@ -134,7 +144,9 @@ fn both<T: Send + 'static>(
     };
     let theirs = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     let theirs = theirs.ok_or("the other member did not come to its end")??;
-    Ok(([ended.result?, theirs], notes))
+    let decisions = ended.outcome.cpus.iter().map(|cpu| cpu.counters.decisions);
+    let decisions = decisions.sum();
+    Ok(([ended.result?, theirs], notes, decisions))
 }
 
 fn measured(samples: Vec<f64>, notes: Vec<String>) -> Measured {
@@ -282,6 +294,39 @@ fn admit(member: &mut Party<&Words>) -> Result<(), String> {
     }
 }
 
+/// A start by spinning.
+#[derive(Clone, Copy)]
+struct Start {
+    at: u64,
+    /// How long before it the clock was read last, in the same loop; 0: the member came too late to
+    /// spin, so nothing says why.
+    behind: u64,
+}
+
+/// What the figure of spinning starts has to say: the same of starts without a hole at the instant.
+/// Such a hole is the kernel's, the hypervisor's, or a decision of the scheduler.
+fn without_holes(starts: &Both<Vec<Start>>, decisions: u64) -> String {
+    let [ours, theirs] = starts;
+    let pairs = ours.iter().zip(theirs);
+    let is_whole = |(one, other): &(&Start, &Start)| one.behind.max(other.behind) <= HOLE_NS;
+    let whole = pairs.filter(is_whole);
+    let mut apart: Vec<u64> = whole
+        .map(|(one, other)| one.at.abs_diff(other.at))
+        .collect();
+    apart.sort_unstable();
+    let rank = (apart.len() * 99).div_ceil(100).max(1) - 1;
+    let p99 = apart.get(rank).copied().unwrap_or(0);
+    let (of, holes) = (apart.len(), ours.len() - apart.len());
+    let is_late = |start: &&Start| start.behind == 0;
+    let late = starts.iter().flatten().filter(is_late).count();
+    let cycles = real(p99) * clock_rate().frequency.hertz() as f64 / 1e9;
+    format!(
+        "p99 is {cycles:.0} cycles ({p99} ns) of {of} starts whose readings at the instant are at \
+         most {HOLE_NS} ns apart; {holes} have a hole, {late} members came too late to spin; \
+         {decisions} decisions of the scheduler in all"
+    )
+}
+
 /// Two CPUs spin to one instant of the run: the difference of the first clock readings behind it.
 fn spinning_starts() -> Result<Measured, String> {
     let options = Options {
@@ -291,7 +336,7 @@ fn spinning_starts() -> Result<Measured, String> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("bench {} {number}", std::process::id());
     let gang = Gang::create(&name, 2, options).map_err(|error| error.to_string())?;
-    let ([ours, theirs], notes) = both(move |_| {
+    let (starts, mut notes, decisions) = both_counted(move |_| {
         let mut member = gang.join().map_err(|error| error.to_string())?;
         let now = || thread::now().map_or(0, |now| now.as_ns());
         let mut all = Vec::with_capacity(usize::try_from(STARTS).unwrap_or(0));
@@ -299,17 +344,24 @@ fn spinning_starts() -> Result<Measured, String> {
             // The latest, and a margin.
             let latest = member.reduce(now(), u64::max);
             let at = latest.map_err(|broken| format!("{broken:?}"))? + 20_000;
-            let mut start = now();
-            while start < at {
-                start = now();
+            let mut start = Start {
+                at: now(),
+                behind: 0,
+            };
+            while start.at < at {
+                let before = start.at;
+                start.at = now();
+                start.behind = start.at - before;
             }
             all.push(start);
         }
         meet(&mut member)?;
         Ok(all)
     })?;
-    let pairs = ours.iter().zip(&theirs);
-    let apart = pairs.map(|(one, other)| real(one.abs_diff(*other)));
+    notes.push(without_holes(&starts, decisions));
+    let [ours, theirs] = &starts;
+    let pairs = ours.iter().zip(theirs);
+    let apart = pairs.map(|(one, other)| real(one.at.abs_diff(other.at)));
     Ok(measured(apart.collect(), notes))
 }
 
