@@ -303,7 +303,7 @@ struct Start {
     behind: u64,
 }
 
-/// What the figure of spinning starts has to say: the same of starts without a hole at the instant.
+/// The remark beside the figure of spinning starts: the same without a hole at the instant.
 /// Such a hole is the kernel's, the hypervisor's, or a decision of the scheduler.
 fn without_holes(starts: &Both<Vec<Start>>, decisions: u64) -> String {
     let [ours, theirs] = starts;
