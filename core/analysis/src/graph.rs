@@ -55,16 +55,38 @@ pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refus
         let (mut verdict, reason) = verdict(system, id, graph)?;
         if let Some(reason) = reason {
             let mut refusal = Refusal::new(Subject::Graph(id), &graph.name, reason);
-            verdict.fix = fix::smallest(system, id)?;
-            refusal.advice = match &verdict.fix {
-                Some(fix) => fix::words(fix),
-                None => fix::beyond_one(system, id, verdict.period.is_none())?,
-            };
+            refusal.advice = mend(system, id, &mut verdict)?;
             refusals.push(refusal);
         }
         verdicts.push(verdict);
     }
     Ok((verdicts, refusals))
+}
+
+/// Looks for what mends a refused graph, and says it.
+fn mend(system: &System, id: GraphId, verdict: &mut GraphVerdict) -> Checked<String> {
+    verdict.fix = fix::smallest(system, id)?;
+    if verdict.fix.is_none() {
+        verdict.together = fix::several(system, id)?;
+    }
+    // Time does not matter to one that stops.
+    if verdict.fix.is_none() && verdict.together.is_empty() && verdict.circle.is_some() {
+        verdict.fix = fix::shorter(system, id)?;
+    }
+    Ok(match (&verdict.fix, &*verdict.together) {
+        (Some(fix), _) => fix::words(fix),
+        (None, []) => fix::beyond_all(system, id, verdict.period.is_none())?,
+        (None, several) => {
+            let together = fix::words_of_several(several);
+            match verdict.period {
+                Some(_) => together,
+                None => {
+                    fix::goes_on(system, id)?.map_or_else(String::new, |first| first + "; ")
+                        + &together
+                }
+            }
+        }
+    })
 }
 
 /// Whether every graph of a system keeps what is required of it.
@@ -143,6 +165,7 @@ fn verdict(system: &System, id: GraphId, graph: &Graph) -> Checked<(GraphVerdict
         explanation: String::new(),
         assumptions: tile::assumptions(system, graph),
         fix: None,
+        together: Vec::new(),
     };
     match outcome {
         Outcome::Runs(runs) => {

@@ -483,6 +483,8 @@ pub struct GraphVerdict {
     pub assumptions: Vec<String>,
     /// One parameter that mends it, when it is refused.
     pub fix: Option<GraphFix>,
+    /// Where none does: capacities and slots that mend it together.
+    pub together: Vec<GraphFix>,
 }
 
 /// The answer of the analysis about one actor.

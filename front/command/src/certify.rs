@@ -62,7 +62,8 @@ pub(crate) fn looser(verdict: &Verdict, certificate: &Certificate) -> Vec<String
     above
 }
 
-fn remark_on_bounds(verdict: &Verdict, certificate: &Certificate) {
+/// Tells which bounds of a certificate are above those of the verdict.
+pub(crate) fn remark_on_bounds(verdict: &Verdict, certificate: &Certificate) {
     let above = looser(verdict, certificate);
     let wider = wider(verdict, certificate);
     if !wider.is_empty() {

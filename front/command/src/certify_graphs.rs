@@ -1,13 +1,38 @@
 //! `punctual check --certificate` of a file with graphs: schedules that others can verify.
 
-use punctual_analysis::graph_schedule;
+use punctual_analysis::{Verdict, graph_schedule};
 use punctual_certificate::graph as plain;
+use punctual_certificate::{Certificate, certify_admitted};
 use punctual_model::{
-    Graph, GraphId, Ns, Order, PolicyKind, Preempted, Span, Supply, System, Tile, When, Work,
+    Fifo, Graph, GraphId, Ns, Order, Place, PolicyKind, Preempted, Span, Supply, System, Tile,
+    When, Work,
 };
 
-/// The certificate of the graphs of a system, which have the file for themselves.
-pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> {
+use crate::certify;
+
+/// The certificate of the graphs of a system, with that of all tasks beside them.
+pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<plain::GraphCertificate, String> {
+    let mut certificate = schedules(system)?;
+    if !system.tasks.is_empty() {
+        let rest = certify_admitted(&certify::plain(system)).map_err(|why| why.to_string())?;
+        certify::remark_on_bounds(verdict, &rest);
+        certificate.rest = Some(rest);
+    }
+    Ok(certificate)
+}
+
+/// How the tasks that a certificate has beside its graphs differ from those of a file.
+pub(crate) fn other_tasks(system: &System, rest: Option<&Certificate>) -> Option<String> {
+    let found = match rest {
+        None if system.tasks.is_empty() => return None,
+        None => return Some("it says nothing of the tasks beside the graphs".into()),
+        Some(rest) => punctual_certificate::first_difference(rest, &certify::plain(system)),
+    };
+    found.map(|wrong| wrong.to_string())
+}
+
+/// The certificate of the graphs alone.
+fn schedules(system: &System) -> Result<plain::GraphCertificate, String> {
     let graphs = plain(system)?;
     let mut schedules = Vec::new();
     for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
@@ -32,14 +57,12 @@ pub(crate) fn issue(system: &System) -> Result<plain::GraphCertificate, String> 
         format: plain::GRAPH_FORMAT,
         graphs,
         schedules,
+        rest: None,
     })
 }
 
 /// The graphs of a system in the words of certificates, where these say all that matters.
 pub(crate) fn plain(system: &System) -> Result<Vec<plain::Graph>, String> {
-    if !system.tasks.is_empty() {
-        return Err("not certified: tasks and graphs in one file; certify each by itself".into());
-    }
     let machine = &system.machine;
     if machine.missing_time.is_some() || !machine.reserves.is_empty() {
         let why = "missing time or reserves beside graphs, which no schedule accounts for";
@@ -59,9 +82,6 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
             "not certified: nothing is promised of graph `{name}`"
         ));
     }
-    if graph.copies.is_some() {
-        return Err("not certified: copies between memories that take time".into());
-    }
     let mut tiles: Vec<Tile> = graph.actors.iter().map(|actor| actor.tile).collect();
     tiles.sort_unstable();
     tiles.dedup();
@@ -78,6 +98,7 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
         consume: fifo.consume.clone(),
         initial: fifo.initial,
         capacity: fifo.capacity,
+        kept: graph.copies.map(|_| kept(fifo)),
     });
     let tiles = tiles.iter().map(|&tile| plain_tile(system, graph, tile));
     Ok(plain::Graph {
@@ -87,7 +108,22 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
         tiles: tiles.collect::<Result<_, String>>()?,
         every: graph.every.map(Span::as_ns),
         within: graph.within.map(Span::as_ns),
+        copies: graph.copies.map(|copies| plain::Copies {
+            latency: copies.latency.as_ns(),
+            bytes_per_us: copies.bytes_per_us.into(),
+        }),
     })
+}
+
+fn kept(fifo: &Fifo) -> plain::Kept {
+    plain::Kept {
+        memory: match fifo.place {
+            Place::Producer => plain::Memory::Writer,
+            Place::Consumer => plain::Memory::Reader,
+            Place::Memory => plain::Memory::Tile,
+        },
+        bytes: fifo.token_size,
+    }
 }
 
 fn plain_tile(system: &System, graph: &Graph, tile: Tile) -> Result<plain::Tile, String> {

@@ -170,7 +170,7 @@ fn write_certificate(
         return file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?));
     }
     if !system.graphs.is_empty() {
-        let certificate = certify_graphs::issue(system).map_err(none)?;
+        let certificate = certify_graphs::issue(system, verdict).map_err(none)?;
         return file.fill(|out| Ok(serde_json::to_writer(out, &certificate)?));
     }
     let certificate = certify::issue(system, verdict).map_err(none)?;

@@ -125,6 +125,7 @@ fn of_graph(graph: &GraphVerdict) -> Json {
         explanation: &graph.explanation,
         assumptions: &graph.assumptions,
         fix: graph.fix.as_ref().map(of_fix),
+        together: list(&graph.together, of_fix),
     }
 }
 

@@ -67,7 +67,7 @@ fn of_graph(out: &mut String, graph: &GraphVerdict) {
         critical(out, circle);
     }
     let mut lines: Vec<String> = Vec::new();
-    if let Some(fix) = &graph.fix {
+    for fix in graph.fix.iter().chain(&graph.together) {
         lines.push(format!(
             "fix: {} = {} instead of {}",
             fix.parameter, fix.to, fix.from

@@ -78,14 +78,16 @@ pub(crate) fn execute(args: &Args) -> Ended {
 
 /// The same for the certificate of a file with graphs.
 fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
-    let system = args.file.as_ref().map(|file| input::load(file));
-    let about = system
-        .transpose()?
-        .map(|file| certify_graphs::plain(&file.system));
-    let difference = about.and_then(|about| match about {
-        Ok(graphs) if graphs == certificate.graphs => None,
-        Ok(_) => Some("its graphs are not those of the file".to_string()),
-        Err(why) => Some(why),
+    let file = args.file.as_ref().map(|file| input::load(file));
+    let difference = file.transpose()?.and_then(|file| {
+        let system = &file.system;
+        match certify_graphs::plain(system) {
+            Ok(graphs) if graphs == certificate.graphs => {
+                certify_graphs::other_tasks(system, certificate.rest.as_ref())
+            }
+            Ok(_) => Some("its graphs are not those of the file".to_string()),
+            Err(why) => Some(why),
+        }
     });
     let elsewhere = difference.is_some();
     let wrong = difference.or_else(|| {
@@ -93,9 +95,11 @@ fn graphs(args: &Args, certificate: &GraphCertificate) -> Ended {
         found.map(|wrong| wrong.to_string())
     });
     told(args, elsewhere, wrong, || {
+        let rest = certificate.rest.as_ref();
         format!(
-            "the schedules of {} show their periods and latencies",
-            count(certificate.graphs.len(), "graph")
+            "the schedules of {} show their periods and latencies{}",
+            count(certificate.graphs.len(), "graph"),
+            rest.map_or_else(String::new, |rest| format!("; the rest is {}", what(rest)))
         )
     })
 }

@@ -58,5 +58,5 @@ pub use summary::{
     ActorReport, Cause, ChangeReport, Counter, Counterfactual, CpuReport, FORMAT, Fact, FellBack,
     GangReport, GraphReport, GroupReport, LongFiring, MAX_LISTED_MISSES, Miss, OracleReport,
     ProgramTime, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport,
-    TakenBy, TaskReport, ThreadShare,
+    StartReport, TakenBy, TaskReport, ThreadShare,
 };

@@ -14,6 +14,7 @@ mod group;
 mod miss;
 mod observed;
 mod requirement;
+mod starts;
 mod starved;
 mod supply;
 mod taken;
@@ -34,6 +35,7 @@ pub use gang::GangReport;
 pub use graph::{ActorReport, GraphReport, LongFiring};
 pub use group::GroupReport;
 pub use requirement::RequirementReport;
+pub use starts::StartReport;
 pub use supply::{FellBack, ResourceReport, SchedulerReport};
 pub use taken::{TakenBy, ThreadShare};
 
@@ -341,7 +343,13 @@ impl RunReport {
         let tasks = figures::tasks(log, behaviors, &misses.excused);
         let requirements = requirement::requirements(log, behaviors, runs);
         let changes = change::changes(log);
-        let graphs = graph::graphs(log);
+        let mut graphs = graph::graphs(log);
+        for (of_graph, report) in log.graphs.iter().enumerate().zip(&mut graphs) {
+            let found = starts::starts(log, behaviors, of_graph);
+            for (actor, starts) in report.actors.iter_mut().zip(found) {
+                actor.starts = starts;
+            }
+        }
         let stopped: Vec<String> = graphs.iter().filter_map(GraphReport::fault).collect();
         let whole = log.header.stopped.is_none() && !log.is_cut();
         let end_ns = whole.then_some(log.header.duration.as_ns());

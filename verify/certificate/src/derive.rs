@@ -325,7 +325,7 @@ fn owner(
 }
 
 /// No slot of a CPU belongs to two.
-fn check_overlap(system: &System, cpu: usize) -> Result<(), Why> {
+pub(crate) fn check_overlap(system: &System, cpu: usize) -> Result<(), Why> {
     let tasks = system
         .tasks
         .iter()

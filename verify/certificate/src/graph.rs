@@ -7,11 +7,13 @@
 //!
 //! Starts count in parts of a nanosecond: the denominator of the period says which.
 
+mod beside;
+mod copies;
 mod response;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Why, Wrong};
+use crate::{Certificate, Why, Wrong};
 
 /// The version of the format.
 pub const GRAPH_FORMAT: u32 = 1;
@@ -29,6 +31,9 @@ pub struct GraphCertificate {
     pub graphs: Vec<Graph>,
     /// A schedule of each.
     pub schedules: Vec<Schedule>,
+    /// The certificate of the tasks in the same file, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Certificate>,
 }
 
 /// Everything that the verdict on a graph depends on.
@@ -47,6 +52,19 @@ pub struct Graph {
     pub every: Option<u64>,
     /// The longest latency allowed.
     pub within: Option<u64>,
+    /// The copies between its memories, where these take time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<Copies>,
+}
+
+/// The time of a copy. Each tile has an engine of its own for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Copies {
+    /// Of each copy, in nanoseconds.
+    pub latency: u64,
+    /// Bytes in a microsecond, besides.
+    pub bytes_per_us: u64,
 }
 
 /// A whole CPU, or slots of a frame.
@@ -117,6 +135,31 @@ pub struct Fifo {
     pub initial: u32,
     /// Most tokens that it holds.
     pub capacity: Option<u32>,
+    /// Its tokens, in a graph whose copies take time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+/// The tokens of a FIFO in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Their place.
+    pub memory: Memory,
+    /// Of one token.
+    pub bytes: u32,
+}
+
+/// The memory of a tile, or one that executes nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Memory {
+    /// Of the tile of the writer.
+    Writer,
+    /// Of the tile of the reader.
+    Reader,
+    /// Of a memory tile.
+    Tile,
 }
 
 /// A schedule that repeats.
@@ -175,7 +218,11 @@ pub fn verify_graphs(certificate: &GraphCertificate) -> Result<(), Wrong> {
             check.turns()?;
             graph.fifos.iter().try_for_each(|fifo| check.fifo(fifo))?;
             check.requirements()
-        })
+        })?;
+    match &certificate.rest {
+        Some(rest) => beside::check(graphs, rest),
+        None => Ok(()),
+    }
 }
 
 fn number(place: &str, claimed: impl ToString, follows: impl ToString) -> Wrong {
@@ -256,8 +303,12 @@ impl Check<'_> {
 
     /// The response of every phase, from the slots of its tile and the turns on it.
     fn responses(&self) -> Result<(), Wrong> {
+        let Some(firings) = copies::firings(self.graph) else {
+            let name = &self.graph.name;
+            return Err(not(format!("the copies of `{name}` say no time")));
+        };
         for (index, actor) in self.graph.actors.iter().enumerate() {
-            let responses = response::of(self.graph, index);
+            let responses = response::of(self.graph, &firings, index);
             let claimed = &self.schedule.responses[index];
             if responses.as_ref() != Some(claimed) {
                 let place = format!("the responses of {}", actor.name);

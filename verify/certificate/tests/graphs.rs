@@ -32,14 +32,17 @@ fn certificate(produce: &[u32], schedule: Schedule) -> GraphCertificate {
             consume: vec![1],
             initial: 0,
             capacity: None,
+            kept: None,
         }],
         every: None,
         within: None,
+        copies: None,
     };
     GraphCertificate {
         format: GRAPH_FORMAT,
         graphs: vec![graph],
         schedules: vec![schedule],
+        rest: None,
     }
 }
 

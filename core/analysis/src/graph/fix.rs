@@ -1,6 +1,8 @@
-//! The smallest fix of a graph: a capacity, or else the length of a slot
+//! The smallest fix of a graph: capacities, slots, or a wcet
 //!
-//! More space never delays anybody, and neither does more of a frame: bisection finds the border.
+//! One capacity, else one slot, else several of both together, and else a wcet.
+//! More space never delays anybody, and neither does more of a frame or a shorter firing: bisection
+//! finds the border.
 //!
 //! # Assumptions
 //! 1. Those of the graphs.
@@ -9,15 +11,22 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+mod together;
+
 use punctual_dataflow::{Fraction, Link};
 use punctual_model::{Graph, GraphId, SchedulerId, Supply, System};
+
+pub(super) use together::several;
 
 use super::evaluate::{Outcome, evaluate};
 use super::explain;
 use crate::error::Checked;
 use crate::lookup::slot_room;
-use crate::units::border;
+use crate::units::{Work, border};
 use crate::verdict::GraphFix;
+
+/// So many actors are tried for a shorter wcet.
+const MOST_ACTORS: usize = 64;
 
 /// Whether a graph goes on and keeps what is required of it, on the tiles of `system`.
 pub(crate) fn holds(system: &System, graph: &Graph) -> Checked<bool> {
@@ -37,10 +46,16 @@ pub(super) fn words(fix: &GraphFix) -> String {
     format!("{} = {} instead of {}", fix.parameter, fix.to, fix.from)
 }
 
-/// The advice where no parameter alone mends a graph; for one that stops, what lets it go on.
-pub(super) fn beyond_one(system: &System, id: GraphId, stops: bool) -> Checked<String> {
-    let several = "no capacity and no slot alone mends it; `check --suggest buffers` tries several \
-                   capacities together";
+/// Several fixes that mend a graph together, in words.
+pub(super) fn words_of_several(fixes: &[GraphFix]) -> String {
+    let all: Vec<String> = fixes.iter().map(words).collect();
+    format!("{}: together they mend it, and none alone", all.join(", "))
+}
+
+/// The advice where no parameters mend a graph; for one that stops, what lets it go on.
+pub(super) fn beyond_all(system: &System, id: GraphId, stops: bool) -> Checked<String> {
+    let several = "no capacity, no slot within its frame and no wcet alone mends it; `check \
+                   --suggest buffers` tries several capacities together";
     let outcome = match system.graphs.get(id.index()) {
         Some(graph) => evaluate(system, graph)?,
         None => return Ok(several.into()),
@@ -51,17 +66,78 @@ pub(super) fn beyond_one(system: &System, id: GraphId, stops: bool) -> Checked<S
     if !stops {
         return Ok(several.into());
     }
+    Ok(match goes_on(system, id)? {
+        Some(goes_on) => format!("{goes_on}; {several}"),
+        None => "no capacity and no slot alone mends it".into(),
+    })
+}
+
+/// The parameter that lets a graph go on, though not as required.
+pub(super) fn goes_on(system: &System, id: GraphId) -> Checked<Option<String>> {
     let mut lenient = system.clone();
     if let Some(graph) = lenient.graphs.get_mut(id.index()) {
         (graph.every, graph.within) = (None, None);
     }
-    Ok(match smallest(&lenient, id)? {
-        Some(fix) => format!(
-            "{} lets it go on, but not as required; {several}",
-            words(&fix)
-        ),
-        None => "no capacity and no slot alone mends it".into(),
-    })
+    let fix = smallest(&lenient, id)?;
+    let words = |fix| format!("{} lets it go on, but not as required", words(&fix));
+    Ok(fix.map(words))
+}
+
+/// The wcet that shrinks by the smallest part of it, among the first [`MOST_ACTORS`].
+/// O(actors · log · cost of a worst circle).
+pub(super) fn shorter(system: &System, id: GraphId) -> Checked<Option<GraphFix>> {
+    let Some(graph) = system.graphs.get(id.index()) else {
+        return Ok(None);
+    };
+    let mut best: Option<(u64, GraphFix)> = None;
+    for actor in 0..graph.actors.len().min(MOST_ACTORS) {
+        if let Some((part, fix)) = wcet(system, graph, actor)?
+            && best.as_ref().is_none_or(|(least, _)| part < *least)
+        {
+            best = Some((part, fix));
+        }
+    }
+    Ok(best.map(|(_, fix)| fix))
+}
+
+/// The longest wcet of an actor that mends its graph: its longer phases shrink to it. Beside it the
+/// millionths by which the longest shrinks.
+fn wcet(system: &System, graph: &Graph, actor: usize) -> Checked<Option<(u64, GraphFix)>> {
+    let now = &graph.actors[actor].wcet;
+    let longest = now.iter().copied().max().unwrap_or_default().as_ns();
+    let with = |most: u64| {
+        let most = Work::from_ns(most);
+        let phases = now.iter().map(|&phase| phase.min(most));
+        phases.collect::<Vec<_>>()
+    };
+    let mut changed = graph.clone();
+    let mut holds_with = |most: u64| {
+        changed.actors[actor].wcet = with(most);
+        holds(system, &changed)
+    };
+    if longest < 2 || !holds_with(1)? {
+        return Ok(None);
+    }
+    let most = border(longest, 1, holds_with)?;
+    let text = |phases: &[Work]| {
+        let each = phases
+            .iter()
+            .map(|phase| explain::span_text(phase.as_span()));
+        let each: Vec<String> = each.collect();
+        match &*each {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        }
+    };
+    let part = u128::from(longest - most) * 1_000_000 / u128::from(longest);
+    Ok(Some((
+        u64::try_from(part).unwrap_or(u64::MAX),
+        GraphFix {
+            parameter: format!("graph.{}.actors[{actor}].wcet", graph.name),
+            from: text(now),
+            to: text(&with(most)),
+        },
+    )))
 }
 
 /// The capacity that grows by the fewest bytes, or else the slot that grows least. O(candidates ·

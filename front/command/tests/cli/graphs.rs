@@ -68,6 +68,11 @@ fn the_reference_graph_has_its_table() {
     let words =
         "graph.h263.fifos[0].capacity = 594 instead of 593 lets it go on, but not as required";
     assert!(advice.starts_with(words), "{advice}");
+    let several = [
+        "capacity = 627 instead of 593",
+        "capacity = 8 instead of 1: together they",
+    ];
+    assert!(several.iter().all(|part| advice.contains(part)), "{advice}");
     let reason = found["refusals"][0]["reason"].as_str().expect("a text");
     let words = "`vld` lacks space for 1 token in `blocks`, which `iq` would free";
     assert!(reason.contains(words), "{reason}");
@@ -273,8 +278,88 @@ fn the_log_of_a_graph_on_slots_has_every_transition_and_replays() {
     );
 }
 
+/// Starts of the decoder's `parse`: beside no missing time, and beside some.
+fn starts_of_parse(found: &Value) -> [Value; 2] {
+    let starts = &found["graphs"][0]["actors"][0]["starts"];
+    ["delay_ns", "beside_missing_ns"].map(|part| starts[part].clone())
+}
+
 #[test]
-fn copies_of_the_example_go_on_between_slots_and_are_never_certified() {
+fn firings_start_when_they_are_due_in_virtual_time_and_a_late_one_is_told_by_how_much() {
+    let folder = Folder::new("graph-starts");
+    let (mut examples, mut starts) = (0, 0);
+    for name in ["slots", "between", "two-decoders", "h263"] {
+        let file = example(&format!("graph-{name}.toml"));
+        let found = json(&output(&["sim", &file, "--for", "20ms", "--json"]));
+        let graphs = found["graphs"].as_array().expect("graphs");
+        for actor in graphs
+            .iter()
+            .flat_map(|graph| graph["actors"].as_array().expect("some"))
+        {
+            let seen = &actor["starts"]["delay_ns"];
+            assert_eq!(seen["max"], 0, "{name}: {actor}");
+            assert_eq!(actor["starts"]["beside_missing_ns"]["n"], 0);
+            starts += seen["n"].as_u64().expect("a number");
+        }
+        examples += 1;
+    }
+    assert!(examples == 4 && starts > 10_000, "{starts}");
+
+    let text = std::fs::read_to_string(example("graph-slots.toml")).expect("the example");
+    let (found, log) = simulated(&folder, &text, "20ms");
+    let [on_time, _] = starts_of_parse(&found);
+    let lines = std::fs::read_to_string(&log).expect("a log");
+    // The second body of `parse` starts 7 us later than it did.
+    let mut firings = lines.lines().filter(|line| line.ends_with(" 0 0 3 CLAIM"));
+    let instant = firings
+        .next()
+        .and_then(|line| line.split(' ').nth(1))
+        .expect("it fires");
+    let later = instant.parse::<u64>().expect("an instant") + 7_000;
+    let late = ["CLAIM", "COMPUTE"]
+        .into_iter()
+        .fold(lines.clone(), |lines, state| {
+            let moved = |at: &str| format!("\nmoved {at} 0 0 3 {state}\n");
+            lines.replace(&moved(instant), &moved(&later.to_string()))
+        });
+    assert_ne!(late, lines);
+    let reported = output(&["report", &folder.write("late.log", &late), "--json"]);
+    let [delay, beside] = starts_of_parse(&json(&reported));
+    let figures = ["p50", "p99", "max"].map(|key| delay[key].as_u64());
+    assert_eq!(figures, [Some(0), Some(7_000), Some(7_000)]);
+    assert_eq!((&delay["n"], &beside["n"]), (&on_time["n"], &0.into()));
+    let said = stdout(&output(&[
+        "sim",
+        &example("graph-slots.toml"),
+        "--for",
+        "20ms",
+    ]));
+    assert!(
+        said.contains("late by") && !said.contains("beside missing time"),
+        "{said}"
+    );
+}
+
+#[test]
+fn starts_beside_missing_time_are_counted_apart() {
+    let file = example("graph-slots.toml");
+    let flags = [
+        "sim",
+        &file,
+        "--for",
+        "50ms",
+        "--fault",
+        "missing-time=200us/3ms",
+    ];
+    let [clean, beside] = starts_of_parse(&json(&output(&[&flags[..], &["--json"]].concat())));
+    let [clean, beside] = [&clean["n"], &beside["n"]].map(|n| n.as_u64().expect("a number"));
+    assert!(clean > 20 && beside > 2, "{clean} {beside}");
+    let said = stdout(&output(&flags));
+    assert!(said.contains("  beside missing time:       p50"), "{said}");
+}
+
+#[test]
+fn copies_of_the_example_go_on_between_slots_and_are_certified() {
     let folder = Folder::new("graph-copies");
     let text = std::fs::read_to_string(example("graph-copies.toml")).expect("the example");
     let (found, log) = simulated(&folder, &text, "50ms");
@@ -290,9 +375,23 @@ fn copies_of_the_example_go_on_between_slots_and_are_never_certified() {
     }
     let replayed = output(&["replay", &log, "--json"]);
     assert_eq!(json(&replayed)["replay"]["identical"], true);
-    let certified = output(&["check", &example("graph-copies.toml"), "--certificate", "-"]);
-    assert_ne!(code(&certified), 0);
-    assert!(stderr(&certified).contains("copies between memories"));
+    let (file, certificate) = (
+        example("graph-copies.toml"),
+        folder.path("certificate.json"),
+    );
+    let made = output(&["check", &file, "--quiet", "--certificate", &certificate]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    assert_eq!(code(&output(&["verify", &certificate, &file])), 0);
+    let text = std::fs::read_to_string(&certificate).expect("written");
+    let wrong = text.replace("\"latency\":2000,", "\"latency\":1999,");
+    assert_ne!(wrong, text);
+    let wrong = output(&["verify", &folder.write("wrong.json", &wrong)]);
+    assert_eq!(code(&wrong), 1);
+    assert!(
+        stdout(&wrong).contains("the responses of grab is"),
+        "{}",
+        stdout(&wrong)
+    );
 }
 
 #[test]
@@ -320,7 +419,10 @@ fn the_certificate_of_a_graph_is_a_schedule() {
     let answer = output(&["verify", &certificate, &beside]);
     assert_eq!(code(&answer), 1, "{}", stderr(&answer));
     let said = stdout(&answer);
-    assert!(said.contains("tasks and graphs in one file"), "{said}");
+    assert!(
+        said.contains("nothing of the tasks beside the graphs"),
+        "{said}"
+    );
 }
 
 #[test]

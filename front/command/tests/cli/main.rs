@@ -9,6 +9,7 @@ mod common;
 mod doctor;
 mod findings;
 mod gangs;
+mod graph_fixes;
 mod graphs;
 mod groups;
 mod help;

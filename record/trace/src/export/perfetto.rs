@@ -6,11 +6,14 @@
 //!   track per CPU               (track events)     missing time, time given back
 //!   track per scheduler         (track events)     slots, no budget, deciding
 //!   track per resource          (track events)     who holds it
+//!   track per actor             (track events)     a slice per firing, one per state in it
 //! ```
 //!
 //! The trace viewer knows what to do with scheduling events of a kernel, so the switches of our own
 //! scheduler are written as such. Timestamps are nanoseconds from the start of the run. Field
 //! numbers are those of Perfetto's `trace_packet.proto` and the files it imports.
+
+mod actors;
 
 use std::io::{self, Write};
 
@@ -46,14 +49,17 @@ const SLEEPING: i64 = 1;
 pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     let mut trace = Trace { log, out };
     trace.describe()?;
+    trace.describe_actors()?;
+    let mut end = Instant::ZERO;
     for cpu in 0..log.cpus.len() {
         trace.lane(cpu)?;
         let behavior = Behavior::new(log, cpu);
         trace.jobs(cpu, &behavior)?;
         trace.supply(cpu, &behavior)?;
         trace.locks(cpu, &behavior)?;
+        end = end.max(behavior.end);
     }
-    Ok(())
+    trace.actors(end)
 }
 
 struct Trace<'a, W> {

@@ -7,6 +7,7 @@ use punctual_kern::Next;
 use punctual_model::{Actor, Graph, Span, Tile, When, Work};
 
 use super::RunVerdict;
+use super::starts::{self, StartReport};
 use super::waiting::{self, Last};
 use crate::graphs::{Call, GraphInfo, Moved, State};
 use crate::log::{Log, Mode};
@@ -91,6 +92,9 @@ pub struct ActorReport {
     pub longer: u64,
     /// The first of them.
     pub longer_firings: Vec<LongFiring>,
+    /// How long after they were due its firings started; `None`: when they were due is not known.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub starts: Option<StartReport>,
 }
 
 /// A firing that executed longer than the wcet of its phase.
@@ -346,6 +350,7 @@ fn report(log: &Log, info: &GraphInfo, seen: &[Seen], until: u64) -> GraphReport
             .unwrap_or(0),
         longer: seen.longer,
         longer_firings: seen.longer_firings.clone(),
+        starts: None,
     };
     GraphReport {
         name: graph.name.clone(),
@@ -485,6 +490,36 @@ impl GraphReport {
         Ok(())
     }
 
+    /// The actors of a real-time application, and their starts.
+    fn firings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |ns: Option<u64>| ns.map_or("-".into(), |ns| Short(ns).to_string());
+        let (name, on) = (self.width(|a| &a.name, 5), self.width(|a| &a.on, 2));
+        writeln!(
+            f,
+            "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}",
+            "actor", "on", "firings", "preempted", "longest", "wcet"
+        )?;
+        for actor in &self.actors {
+            let long = match actor.longer {
+                0 => String::new(),
+                n => format!("  {} LONGER THAN THEIR WCET", Count(n)),
+            };
+            writeln!(
+                f,
+                "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}{long}",
+                actor.name,
+                actor.on,
+                Count(actor.firings),
+                Count(actor.preemptions),
+                short(actor.longest_ns),
+                short(Some(actor.wcet_ns)),
+            )?;
+        }
+        let rows = self.actors.iter();
+        let rows = rows.map(|actor| (&*actor.name, &*actor.on, actor.starts));
+        starts::table(f, (name.max(7), on), rows)
+    }
+
     /// The tasks of an application that is not real-time.
     fn tasks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, on) = (self.width(|a| &a.name, 4), self.width(|a| &a.on, 2));
@@ -555,28 +590,7 @@ impl fmt::Display for GraphReport {
             let [seen, bound, required] = [seen, bound, required].map(short);
             writeln!(f, "  {name:21} {seen:>9} {bound:>9} {required:>9}")?;
         }
-        let (name, on) = (self.width(|a| &a.name, 5), self.width(|a| &a.on, 2));
-        writeln!(
-            f,
-            "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}",
-            "actor", "on", "firings", "preempted", "longest", "wcet"
-        )?;
-        for actor in &self.actors {
-            let long = match actor.longer {
-                0 => String::new(),
-                n => format!("  {} LONGER THAN THEIR WCET", Count(n)),
-            };
-            writeln!(
-                f,
-                "  {:name$}  {:on$} {:>9} {:>9} {:>9} {:>9}{long}",
-                actor.name,
-                actor.on,
-                Count(actor.firings),
-                Count(actor.preemptions),
-                short(actor.longest_ns),
-                short(Some(actor.wcet_ns)),
-            )?;
-        }
+        self.firings(f)?;
         self.longer(f)?;
         match self.exceeds_bound() {
             true => writeln!(f, "  something is above its bound"),

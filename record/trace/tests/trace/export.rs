@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use crate::common::{FIXED, composed, missing, rich, simulate, two_tasks};
+use punctual_model::{ActorId, CpuId, Graph, GraphId, Instant, Tile, Work};
 use punctual_sim::Faults;
-use punctual_trace::{Behavior, RunReport, export};
+use punctual_trace::{Behavior, Call, GraphInfo, Log, Moved, RunReport, State, export};
 
 #[test]
 fn the_csv_has_a_line_per_job_whose_columns_agree_with_the_summary() {
@@ -213,4 +214,118 @@ fn schedulers_and_resources_have_tracks_whose_slices_open_and_close() {
     assert!(slices("scheduler rationed (CPU 0): no budget") >= 10);
     assert!(slices("resource bus (CPU 0)") >= 18);
     assert!(open.values().all(|(open, _)| *open == 0));
+}
+
+/// The events of a track in order: how many slices are open behind each, and its name.
+fn of_track(trace: &[u8], named: &str) -> Vec<(i32, String, u64)> {
+    let text = |message: &[u8], field| {
+        let found = bytes(message, field).first().map(|name| name.to_vec());
+        String::from_utf8(found.unwrap_or_default()).unwrap()
+    };
+    let (mut track, mut depth, mut all) = (None, 0, Vec::new());
+    for packet in bytes(trace, 1) {
+        for descriptor in bytes(packet, 60) {
+            if text(descriptor, 2) == named {
+                track = number(descriptor, 1);
+            }
+        }
+        for event in bytes(packet, 11) {
+            if track.is_some() && number(event, 11) == track {
+                depth += if number(event, 9) == Some(1) { 1 } else { -1 };
+                all.push((depth, text(event, 23), number(packet, 8).unwrap()));
+            }
+        }
+    }
+    all
+}
+
+/// The track of the one actor of a graph that made these transitions.
+fn track_of_actor(moves: Vec<Moved>) -> (Log, Vec<(i32, String, u64)>) {
+    let mut log = simulate(&two_tasks(), 100, 1, Faults::default());
+    let mut graph = Graph::new("film");
+    let actor = graph.actor("show", Tile::cpu(CpuId(0)), Work::from_ns(9));
+    graph.fifo("reel", actor, actor);
+    log.graphs = vec![GraphInfo::new(&graph)];
+    log.cpus[0].moves = moves;
+    let mut trace = Vec::new();
+    export::perfetto::write(&log, &mut trace).unwrap();
+    let events = of_track(&trace, &format!("actor film.show on {}", log.cpus[0].name));
+    (log, events)
+}
+
+fn moved((at, firing, name): (u64, u64, &str)) -> Moved {
+    let (state, preempted) = State::named(name).unwrap();
+    Moved {
+        at: Instant::from_ticks(at),
+        firing,
+        actor: ActorId(0),
+        graph: GraphId(0),
+        state,
+        preempted,
+        call: None,
+    }
+}
+
+#[test]
+fn actors_have_tracks_with_a_slice_per_firing_and_one_per_state_in_it() {
+    let states = [
+        (10, 0, "CLAIM"),
+        (10, 0, "COMPUTE"),
+        (20, 0, "PREEMPT_COMPUTE"),
+        (30, 0, "COMPUTE"),
+        (35, 0, "RELEASE"),
+        (36, 0, "RESET"),
+        (36, 1, "IDLE"),
+        (40, 1, "CLAIM"),
+    ];
+    let (log, events) = track_of_actor(states.into_iter().map(moved).collect());
+    let of_firing = [
+        "CLAIM",
+        "COMPUTE",
+        "PREEMPT_COMPUTE",
+        "COMPUTE",
+        "RELEASE",
+        "RESET",
+    ];
+    let begun = |name: &str| (2, name.to_string());
+    let mut expected = vec![(1, "firing 0".to_string()), begun("CLAIM")];
+    for state in &of_firing[1..] {
+        expected.extend([(1, String::new()), begun(state)]);
+    }
+    let over = [(1, String::new()), (0, String::new())];
+    expected.extend(over.clone());
+    expected.extend([(1, "firing 1".to_string()), begun("CLAIM")]);
+    expected.extend(over);
+    let seen: Vec<(i32, String)> = events.iter().map(|e| (e.0, e.1.clone())).collect();
+    assert_eq!(seen, expected);
+    let preempted = events
+        .iter()
+        .position(|e| e.1 == "PREEMPT_COMPUTE")
+        .unwrap();
+    let lasts = events[preempted + 1].2 - events[preempted].2;
+    assert_eq!(lasts, log.ns(10), "until it computes again");
+}
+
+#[test]
+fn a_task_that_runs_to_completion_waits_in_its_call_until_that_goes_on() {
+    let calls = [(10, None), (20, Some(false)), (50, Some(true)), (60, None)];
+    let moves = calls.map(|(at, goes_on)| Moved {
+        state: if at == 60 {
+            State::Finished
+        } else {
+            State::Run
+        },
+        call: goes_on.map(|goes_on| (Call::Read(0, 1), goes_on)),
+        ..moved((at, 0, "RUN"))
+    });
+    let (_, events) = track_of_actor(moves.to_vec());
+    let names: Vec<&str> = events
+        .iter()
+        .map(|e| e.1.as_str())
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert_eq!(
+        names,
+        ["firing 0", "RUN", "waits for tokens in reel", "RUN"]
+    );
 }

@@ -3,7 +3,8 @@
 //! Every number is below 2^64 and every count of things below 2^32, so a sum or a product of two
 //! fits into 128 bits; of more than two it is checked.
 
-use super::{Actor, Decides, Graph, Tile};
+use super::copies::Firing;
+use super::{Decides, Graph, Tile};
 
 /// Most steps for the responses of an actor: slots and owners are walked from each of them.
 const MOST_STEPS: u128 = 400_000_000;
@@ -11,27 +12,31 @@ const MOST_STEPS: u128 = 400_000_000;
 /// The longest from the instant at which a firing of an actor may begin to its end, for each phase.
 /// `None`: its tile gives nothing, a number is beyond 64 bits, or it would take too long to count.
 /// O(phases · (slots² + owners²) + phases of the others).
-pub(super) fn of(graph: &Graph, actor: usize) -> Option<Vec<u64>> {
-    let (own, all) = (&graph.actors[actor], graph.actors.iter().enumerate());
+pub(super) fn of(graph: &Graph, firings: &[Firing], actor: usize) -> Option<Vec<u64>> {
+    let (own, firing) = (&graph.actors[actor], &firings[actor]);
     let tile = &graph.tiles[own.tile];
     let square = |count: usize| (count as u128).pow(2);
     let owners = match &tile.decides {
         Some(Decides::Owners(owners)) => owners.len(),
         _ => 0,
     };
-    if own.wcet.len() as u128 * (square(tile.slots.len()) + square(owners)) > MOST_STEPS {
+    if firing.busy.len() as u128 * (square(tile.slots.len()) + square(owners)) > MOST_STEPS {
         return None;
     }
-    let others = all.filter(|(other, a)| *other != actor && a.tile == own.tile);
-    let longest = |(_, a): (usize, &Actor)| u128::from(a.wcet.iter().copied().max().unwrap_or(0));
-    let others: Vec<u128> = others.map(longest).collect();
-    let phases = own.wcet.iter();
+    let all = graph.actors.iter().zip(firings).enumerate();
+    let others = all.filter(|(other, (a, _))| *other != actor && a.tile == own.tile);
+    let others = others.map(|(_, (_, other))| other.busy.iter().copied().max().unwrap_or(0));
+    let others: Vec<u128> = others.collect();
+    let phases = firing.busy.iter().zip(&firing.arrives);
     phases
-        .map(|&wcet| response(tile, actor, &others, u128::from(wcet)))
+        .map(|(&busy, &arrives)| {
+            let ends = response(tile, actor, &others, busy)?;
+            u64::try_from(u128::from(ends) + arrives).ok()
+        })
         .collect()
 }
 
-/// The response of one firing with this wcet.
+/// From the instant at which a firing may begin to that at which it has had so much of its tile.
 fn response(tile: &Tile, actor: usize, others: &[u128], wcet: u128) -> Option<u64> {
     match &tile.decides {
         None if tile.order.is_some() => supplied(tile, wcet),
@@ -149,6 +154,7 @@ fn supplied(tile: &Tile, work: u128) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Actor, copies};
     use super::*;
 
     fn tile(slots: &[(u64, u64)], decides: Decides) -> Tile {
@@ -160,6 +166,10 @@ mod tests {
             order: None,
             decides: Some(decides),
         }
+    }
+
+    fn of_first(graph: &Graph) -> Option<Vec<u64>> {
+        of(graph, &copies::firings(graph)?, 0)
     }
 
     fn graph(tile: Tile, wcets: &[u64]) -> Graph {
@@ -175,6 +185,7 @@ mod tests {
             fifos: Vec::new(),
             every: None,
             within: None,
+            copies: None,
         }
     }
 
@@ -212,11 +223,11 @@ mod tests {
         };
         for decides in kinds() {
             let long = tile(&[(0, 40), (50, 6)], decides);
-            assert!(of(&graph(long, &[7, 7]), 0).is_some());
+            assert!(of_first(&graph(long, &[7, 7])).is_some());
         }
         for decides in kinds() {
             let short = tile(&[(0, 40), (50, 5)], decides);
-            assert_eq!(of(&graph(short, &[7, 7]), 0), None);
+            assert_eq!(of_first(&graph(short, &[7, 7])), None);
         }
     }
 
@@ -232,7 +243,7 @@ mod tests {
         for decides in kinds {
             let mut far = tile(&[(0, 6)], decides);
             far.frame = Some(u64::MAX);
-            assert_eq!(of(&graph(far, &[u64::MAX; 3]), 0), None);
+            assert_eq!(of_first(&graph(far, &[u64::MAX; 3])), None);
         }
     }
 }
