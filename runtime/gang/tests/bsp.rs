@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use punctual_gang_thread::bsp::{Bsp, BspWorkload, Parameters};
 use punctual_gang_thread::{
-    Admitted, Correction, Gang, Kept, Member, NotApart, Options, Supersteps, Waiting,
+    Admitted, Correction, Gang, Kept, Member, NotApart, Options, Proof, Supersteps, Waiting,
 };
 use punctual_model::{Span, Work};
 use punctual_thread::{Constraint, Guarantee, JobContext, Workload, thread};
@@ -61,6 +61,38 @@ fn admit(member: &mut Member, wcet_ms: u64) -> Admitted {
     admitted
 }
 
+/// A gang of two with 5 ms of each 20 ms and the proof that time keeps its phases apart. There is none
+/// while the machine takes processors away for milliseconds: then the clocks cannot be compared
+/// closely, and another run tries again.
+fn proved<T: Send + 'static>(
+    name: &'static str,
+    body: impl Fn(&mut Member, Proof) -> T + Clone + Send + Sync + 'static,
+) -> Option<(T, T)> {
+    for _ in 0..40 {
+        let body = body.clone();
+        let both = gang_of_two(name, move |member| {
+            let _ = admit(member, 5);
+            match member.prove().expect("whole") {
+                Ok(proof) => Some(body(member, proof)),
+                Err(NotApart { clock_error, .. }) => {
+                    let far = Span::from_ms(1);
+                    assert!(
+                        clock_error.is_none_or(|error| error > far),
+                        "{clock_error:?}"
+                    );
+                    None
+                }
+            }
+        })?;
+        match both {
+            (Some(one), Some(other)) => return Some((one, other)),
+            (None, None) => {}
+            _ => panic!("a proof is both members' or nobody's"),
+        }
+    }
+    panic!("the clocks of two CPUs are never compared to a millisecond");
+}
+
 #[test]
 fn both_members_compute_what_the_sequential_program_does_with_barriers() {
     let bsp = Bsp::new(parameters(2, 300)).expect("small");
@@ -81,12 +113,11 @@ fn both_members_compute_what_the_sequential_program_does_with_barriers() {
 fn by_time_both_begin_together_and_compute_the_same_as_long_as_they_are_kept_in_step() {
     let bsp = Bsp::new(parameters(2, 10)).expect("small");
     let shared = Arc::new(bsp.clone());
-    let kept = gang_of_two("time", move |member| {
+    let kept = proved("time", move |member, proof| {
         let mut worker = shared.worker(member.place());
-        let _ = admit(member, 5);
-        let proof = member.prove().expect("whole");
-        let how = Supersteps::Time(proof.expect("5 ms in 20 ms"));
-        worker.run(member, how).expect("nobody dies")
+        worker
+            .run(member, Supersteps::Time(proof))
+            .expect("nobody dies")
     });
     let Some((one, other)) = kept else { return };
     assert_eq!(one, other);
@@ -99,9 +130,7 @@ fn by_time_both_begin_together_and_compute_the_same_as_long_as_they_are_kept_in_
 
 #[test]
 fn what_is_not_proved_is_kept_or_forced_and_a_late_end_is_told_to_all() {
-    let ends = gang_of_two("late", |member| {
-        let _ = admit(member, 5);
-        let proof = member.prove().expect("whole").expect("5 ms in 20 ms");
+    let ends = proved("late", |member, proof| {
         let place = member.place();
         let mut calls = Vec::new();
         let how = Supersteps::TimeThenBarriers(proof);
@@ -149,9 +178,12 @@ fn no_proof_without_room_between_the_worst_end_and_the_next_phase() {
         (worst_end, period),
         (Some(Span::from_ms(20)), Span::from_ms(20))
     );
-    assert!(clock_error.is_some_and(|error| !error.is_zero()), "{one:?}");
+    assert!(clock_error.is_none_or(|error| !error.is_zero()), "{one:?}");
     let said = one.expect_err("as above").to_string();
-    assert!(said.ends_with(" too early"), "{said}");
+    assert!(
+        clock_error.is_none() || said.ends_with(" too early"),
+        "{said}"
+    );
 }
 
 #[test]
