@@ -61,9 +61,9 @@ fn admit(member: &mut Member, wcet_ms: u64) -> Admitted {
     admitted
 }
 
-/// A gang of two with 5 ms of each 20 ms and the proof that time keeps its phases apart. There is none
-/// while the machine takes processors away for milliseconds: then the clocks cannot be compared
-/// closely, and another run tries again.
+/// A gang of two with 5 ms of each 20 ms and the proof that time keeps its phases apart.
+/// There is none while the machine takes processors away for milliseconds: then the clocks cannot
+/// be compared closely, and another run tries again.
 fn proved<T: Send + 'static>(
     name: &'static str,
     body: impl Fn(&mut Member, Proof) -> T + Clone + Send + Sync + 'static,
