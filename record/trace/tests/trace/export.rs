@@ -307,6 +307,28 @@ fn actors_have_tracks_with_a_slice_per_firing_and_one_per_state_in_it() {
 }
 
 #[test]
+fn a_firing_that_is_interrupted_while_it_resets_has_ended_once() {
+    let states = [
+        (10, 0, "CLAIM"),
+        (10, 0, "COMPUTE"),
+        (20, 0, "RELEASE"),
+        (21, 0, "RESET"),
+        (22, 0, "PREEMPT_RESET"),
+        (30, 0, "RESET"),
+        (31, 1, "IDLE"),
+    ];
+    let (log, _) = track_of_actor(states.into_iter().map(moved).collect());
+    let report = RunReport::new(&log);
+    let actor = &report.graphs[0].actors[0];
+    assert_eq!((actor.firings, actor.preemptions), (1, 1));
+    assert_eq!(
+        actor.longest_ns,
+        Some(log.ns(11)),
+        "until its tokens are handed on"
+    );
+}
+
+#[test]
 fn a_task_that_runs_to_completion_waits_in_its_call_until_that_goes_on() {
     let calls = [(10, None), (20, Some(false)), (50, Some(true)), (60, None)];
     let moves = calls.map(|(at, goes_on)| Moved {
