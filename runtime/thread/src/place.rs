@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::{NodeId, Request};
+use punctual_kern::{NodeId, Refusal, Request};
 use punctual_linux::{clock_rate, held_alive, manage, replace, this_cpu, undisturbed};
 use punctual_model::{Instant, Machine, Ns, PolicyKind, Scheduler, System, Tile, Work};
 use punctual_policy::AnyPolicy;
@@ -182,6 +182,15 @@ impl Place {
     pub(crate) fn give_root(&self) -> bool {
         let given = self.0.given.get(self.1);
         given.is_some_and(|given| !given.swap(true, Ordering::Relaxed))
+    }
+
+    /// Whether threads may come into the care of a scheduler.
+    /// A table has no slot for them, and they would never run.
+    pub(crate) fn takes_in(&self, node: NodeId) -> Result<(), SpawnError> {
+        match self.ask(|admission, _| Ok(admission.divides_time(node)))? {
+            true => Err(SpawnError::Refused(Refusal::NotGrantable(node))),
+            false => Ok(()),
+        }
     }
 
     /// Asks for admission, one at a time, at this instant.

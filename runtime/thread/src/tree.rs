@@ -371,6 +371,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::grant`].
     pub fn revoke(&self, thread: impl Into<ThreadRef>) -> Result<(), SpawnError> {
+        self.0.place()?.takes_in(self.0.node)?;
         self.moves(thread.into(), self.0.node, |thread| Request::Revoke {
             thread,
         })

@@ -81,7 +81,8 @@ impl<P: Policy> Tree<P> {
         if home == by || !self.is_below(self.care(home), by) {
             return Err(Refusal::NotItsOwn(thread));
         }
-        self.has_time_for_all(by)
+        // A move goes on from here to another supply, so a table takes it in for that long.
+        Ok(())
     }
 
     /// Whether `by` may end the scheduler `node`. O(depth).
