@@ -90,6 +90,7 @@ pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyp
 pub use plan::answer::{
     GroupVerdict, Plan, PlanVerdict, PlannedLength, PlannedSegment, SegmentSlack,
 };
+pub use plan::request::{GroupRequest, RequestVerdict, RunningPlan, admit_request};
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;

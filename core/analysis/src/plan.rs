@@ -3,7 +3,12 @@
 //! The periodic groups get a plan of one hyperperiod that repeats. Groups that arrive once are
 //! planned together with all periodic instances up to the first multiple of the hyperperiod at
 //! which they have ended (design note 0072). A group that is asked for on line is planned beside
-//! the periodic ones, to see whether it could be granted at all.
+//! the plan that runs (`request`, design note 0091).
+//!
+//! ```text
+//!   admit            ── off_line ── search ──┐
+//!   admit_request    ──────────── Asked ─────┴── Beside ── Book ──> places | Refused
+//! ```
 //!
 //! # Assumptions
 //! 1. An accepted plan is its own proof: nodes, resources, precedence and deadlines hold.
@@ -14,10 +19,12 @@
 //! Sources: Humphrey and Stankovic (Spring) §2.2, §3.4; Ramamritham, Stankovic and Shiah 1990.
 
 pub(crate) mod answer;
+mod beside;
 mod expand;
 mod fix;
 mod length;
 mod necessary;
+pub(crate) mod request;
 mod rows;
 mod slack;
 
@@ -26,13 +33,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use punctual_model::{GroupId, Instant, Ns, Request, System};
-use punctual_planner::{Available, Placement, Planner, Search, Why, evaluations};
+use punctual_planner::{Placement, Search, Why, evaluations};
 
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::units::Span;
 use crate::utilization::hyperperiod;
 use crate::verdict::{CpuVerdict, Exactness, Refusal, Subject, Witness};
 use answer::{Plan, PlanVerdict, PlannedLength, PlannedSegment};
+use beside::{Beside, before_the_run};
 use expand::{Expanded, Instance, MOST_SEGMENTS, Parts};
 use length::Lengths;
 
@@ -71,7 +79,7 @@ pub(crate) fn verdicts(
         refusal.witness = refused.witness;
         refusal.situation.clone_from(&refused.situation);
         let mended = match alone && found.evaluations <= FIX_EVALUATIONS {
-            true => fix::find(system, refused)?,
+            true => fix::find(system, refused, &are_admitted)?,
             false => None,
         };
         refusal.advice = fix::words(mended.as_ref());
@@ -143,8 +151,6 @@ pub(crate) fn add_utilization(
 pub(crate) struct Found {
     pub(crate) result: Result<Plan, Refused>,
     pub(crate) evaluations: u64,
-    /// The hyperperiod of the periodic groups; `None` without any.
-    pub(crate) period: Option<Span>,
 }
 
 /// Why there is no plan.
@@ -196,7 +202,6 @@ fn off_line(parts: &Parts<'_>) -> Checked<Found> {
     Ok(Found {
         result,
         evaluations,
-        period,
     })
 }
 
@@ -259,13 +264,10 @@ pub(crate) fn search(
     later: Span,
     spent: &mut u64,
 ) -> Checked<Result<Vec<PlannedSegment>, Refused>> {
-    let expanded = parts.expand(arrivals)?;
-    let capacities = expanded.segments.capacities();
-    let available = Available::from(Instant::ZERO, capacities);
-    let mut planner = Planner::new(capacities);
-    let count = expanded.segments.len();
+    let mut beside = Beside::new(parts, &[], Instant::ZERO, arrivals)?;
+    let count = beside.new.segments.len();
     let wanted = wanted(parts.system, count);
-    let mut answer = planner.plan(&expanded.segments, &available, &wanted);
+    let mut answer = beside.ask(&before_the_run(wanted));
     if let Err(first) = answer {
         *spent += first.evaluations;
         let all = Search {
@@ -275,17 +277,16 @@ pub(crate) fn search(
             ..Search::complete()
         };
         let again = count <= COMPLETE && first.why != Why::NoPlanFound { complete: true };
-        answer = match again {
-            true => planner.plan(&expanded.segments, &available, &all),
-            false => Err(first),
-        };
-    }
-    match answer.map(<[Placement<Ns>]>::to_vec) {
-        Ok(places) => {
-            *spent += planner.evaluations();
-            Ok(Ok(placed(&expanded, &places, later)?))
+        if again {
+            answer = beside.ask(&before_the_run(all));
         }
-        Err(refusal) => Ok(Err(refused(parts, &expanded, &refusal)?)),
+    }
+    match answer {
+        Ok(accepted) => {
+            *spent += accepted.evaluations;
+            Ok(Ok(placed(&beside.new, beside.book.placements(), later)?))
+        }
+        Err(refusal) => Ok(Err(refused(parts, &beside, &refusal, Instant::ZERO)?)),
     }
 }
 
@@ -328,15 +329,19 @@ fn placed(expanded: &Expanded, places: &[Placement<Ns>], by: Span) -> Checked<Ve
     Ok(all)
 }
 
-/// The refusal in words, with the strongest reason that there is.
-fn refused(
+/// The refusal in words, with the strongest reason that there is. Nothing that could be moved
+/// starts before `from`.
+pub(crate) fn refused(
     parts: &Parts<'_>,
-    expanded: &Expanded,
+    beside: &Beside,
     refusal: &punctual_planner::Refusal<Ns>,
+    from: Instant<Ns>,
 ) -> Checked<Refused> {
-    let late = refusal.late.map_or(0, |late| late.segment);
-    let (own, segment) = expanded.parts.get(late).copied().unwrap_or((0, 0));
-    let instance = expanded.instances[own];
+    let (segments, _) = beside.book.looked_at();
+    let late = refusal.late.map(|late| late.segment);
+    let late = late.filter(|late| *late < segments.len());
+    let tag = late.map_or(u64::MAX, |late| segments.tag(late));
+    let (instance, segment) = beside.part(tag);
     let group = &parts.system.groups[instance.group.index()];
     let name = format!("{}.{}", group.name, group.segments[segment].name);
     let certain = match parts.lengths.are_wcets() {
@@ -351,7 +356,7 @@ fn refused(
         witness: None,
         situation: String::new(),
     };
-    if let Some(excess) = necessary::excess(parts, expanded)? {
+    if let Some(excess) = necessary::excess(parts, beside, from)? {
         found.group = excess.group;
         found.segment = excess.segment;
         found.reason = excess.reason;
@@ -370,11 +375,11 @@ fn refused(
         )
     });
     found.reason = match (refusal.why, refusal.late.map(|late| late.behind)) {
-        (_, Some(0)) => {
+        (_, Some(0)) if from == Instant::ZERO || !beside.is_located() => {
             found.exactness = certain;
             format!("{late_in_words}, in every plan")
         }
-        (Why::NoPlanFound { complete: true }, _) if !expanded.located => {
+        (Why::NoPlanFound { complete: true }, _) if !beside.is_located() => {
             found.exactness = certain;
             format!("there is no plan, all orders were tried: {late_in_words}")
         }

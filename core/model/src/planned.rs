@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::arrival::Arrivals;
-use crate::group::Group;
+use crate::group::{Group, Spawn};
 use crate::id::{CpuId, GroupId, SchedulerId, TaskId};
 use crate::scheduler::PolicyKind;
 use crate::system::System;
@@ -88,6 +88,20 @@ impl System {
             });
         }
         Cow::Owned(system)
+    }
+
+    /// How long the segment that asks for this group waits for the answer; `None`: nobody asks, or
+    /// waits. O(segments).
+    pub fn longest_wait(&self, child: GroupId) -> Option<Span<Ns>> {
+        let segments = self.groups.iter().flat_map(|group| &group.segments);
+        segments
+            .filter_map(|segment| match &segment.spawn {
+                Some(Spawn::Independent { groups, max_wait }) if groups.contains(&child) => {
+                    Some(*max_wait)
+                }
+                _ => None,
+            })
+            .find(|most| !most.is_zero())
     }
 
     /// The nodes on which segments execute, in the order of their CPUs. Their places are the CPUs

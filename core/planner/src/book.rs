@@ -71,6 +71,8 @@ pub struct Accepted<U: Unit = Ticks> {
     pub first: usize,
     /// Segments looked at, with those of attempts before others were removed.
     pub evaluations: u64,
+    /// Placements taken back, with those of the same attempts.
+    pub backtracks: u64,
     /// How many groups were removed ([`Book::removed`]).
     pub removed: usize,
 }
@@ -187,6 +189,12 @@ impl<U: Unit> Book<U> {
         &self.order
     }
 
+    /// The segments that a request which was refused was planned with, its own last, and the places
+    /// of those that stay where they are. [`Refusal::late`] has their numbers.
+    pub fn looked_at(&self) -> (&Segments<U>, &[Option<Placement<U>>]) {
+        (&self.next.segments, &self.frozen)
+    }
+
     /// No segment that starts before is moved any more.
     pub fn cutoff(&self) -> Instant<U> {
         self.cutoff
@@ -282,7 +290,7 @@ impl<U: Unit> Book<U> {
             }
         }
         self.next.placements.extend_from_slice(places);
-        Ok(self.accept(first, 0, now, part).first)
+        Ok(self.accept(first, (0, 0), now, part).first)
     }
 
     fn plan_with(
@@ -292,7 +300,7 @@ impl<U: Unit> Book<U> {
         begin: Instant<U>,
         dead: impl Fn(u32) -> bool,
     ) -> Result<Accepted<U>, Refusal<U>> {
-        let (mut spent, mut left) = (0, ask.bound);
+        let (mut spent, mut back, mut left) = (0, 0, ask.bound);
         let mut within_process = ask.search.within_process;
         loop {
             // Others have no room to give before they have been looked at.
@@ -329,12 +337,13 @@ impl<U: Unit> Book<U> {
                 Err(refusal) => (refusal.evaluations, refusal.backtracks),
             };
             spent += evaluations;
+            back += backtracks;
             if let Some(pace) = ask.pace {
                 let taken = pace.spent(load.unplaced, evaluations, backtracks);
                 left = left.saturating_sub(load.kept(&pace).saturating_add(taken));
             }
             match planned {
-                Ok(first) => return Ok(self.accept(first, spent, begin, group)),
+                Ok(first) => return Ok(self.accept(first, (spent, back), begin, group)),
                 // A guarantee is worth more than fast switches.
                 Err(refusal) if within_process && refusal.why != Why::OutOfTime => {
                     within_process = false;
@@ -353,7 +362,7 @@ impl<U: Unit> Book<U> {
     fn accept(
         &mut self,
         first: usize,
-        evaluations: u64,
+        (evaluations, backtracks): (u64, u64),
         begin: Instant<U>,
         group: &Segments<U>,
     ) -> Accepted<U> {
@@ -375,6 +384,7 @@ impl<U: Unit> Book<U> {
             cutoff: self.cutoff,
             first,
             evaluations,
+            backtracks,
             removed: self.removed.len(),
         }
     }

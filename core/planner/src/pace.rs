@@ -46,12 +46,14 @@ impl<U: Unit> Pace<U> {
         let window = Search::within(segments, evaluations)?.window;
         let window = window.min(search.window);
         let left = evaluations - crate::evaluations(segments, window);
-        // A placement that is taken back costs a segment, and at most a window of evaluations.
+        // A placement that is taken back costs a segment, and at most two windows of evaluations:
+        // one for the next best in its place, and one behind that.
         let back = match self.evaluation.is_zero() {
             true => 0,
             false => self.segment / self.evaluation + 1,
         };
-        let backtracks = left / back.saturating_add(window as u64).max(1);
+        let looks = (window as u64).saturating_mul(2);
+        let backtracks = left / back.saturating_add(looks).max(1);
         let backtracks = backtracks.min(search.backtracks);
         Some(Search {
             window,

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use punctual_model::{Heuristic, Instant, Locality, Ticks, Unit};
+use punctual_model::{Heuristic, Instant, Locality, Planning, Ticks, Unit};
 
 /// The effort of a planner before it refuses a set of segments.
 ///
@@ -39,7 +39,23 @@ impl Default for Search {
     }
 }
 
+/// Most segments that the search of a request looks at, where the file sets no time for planning.
+const EVALUATIONS: u64 = 400_000;
+
 impl Search {
+    /// That of a request while a system runs: all that `planning` allows. Its time is in a
+    /// [`Pace`](crate::Pace).
+    pub fn of_request(planning: &Planning) -> Search {
+        Search {
+            heuristic: planning.heuristic,
+            window: planning.window.map_or(usize::MAX, |window| window as usize),
+            backtracks: planning.backtracks,
+            evaluations: EVALUATIONS,
+            locality: planning.locality,
+            within_process: planning.within_process,
+        }
+    }
+
     /// The complete search: a refusal after it says that there is no plan.
     pub fn complete() -> Search {
         Search {

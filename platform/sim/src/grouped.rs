@@ -15,8 +15,6 @@ use crate::requests::{GroupKind, Groups, OffLine, PlannedFamily, SegmentKind};
 /// Most segments that a plan has room for, and most instances of a group that are counted for it.
 const MOST: usize = MAX_SEGMENTS as usize / 2;
 const MOST_INSTANCES: u64 = 64;
-/// Most segments that one search looks at, where the file sets no time for planning.
-const EVALUATIONS: u64 = 400_000;
 
 /// A segment of a plan that was made before the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,14 +89,7 @@ impl Groups {
             capacities: Capacities::new(0, 1, 0),
             executors: parts.executors(planned, tables),
             bound: planning.within.ticks_up(RATE),
-            search: Search {
-                heuristic: planning.heuristic,
-                window: planning.window.map_or(usize::MAX, |window| window as usize),
-                backtracks: planning.backtracks,
-                evaluations: EVALUATIONS,
-                locality: planning.locality,
-                within_process: planning.within_process,
-            },
+            search: Search::of_request(planning),
             pace,
             overload: planning.overload,
             kinds,
@@ -192,22 +183,10 @@ impl<'a> Parts<'a> {
         let order = self.orders[id.index()].iter();
         GroupKind {
             importance: group.importance,
-            max_wait: self.max_wait(id),
+            max_wait: self.system.longest_wait(id).map(|most| most.ticks_up(RATE)),
             off_line: group.is_off_line(),
             segments: order.map(|&place| self.segment(id, place)).collect(),
         }
-    }
-
-    /// The longest wait of the one that asks for a group.
-    fn max_wait(&self, child: GroupId) -> Option<Span> {
-        let groups = self.system.groups.iter();
-        let mut spawns = groups.flat_map(|group| group.segments.iter().map(|one| &one.spawn));
-        spawns.find_map(|spawn| match spawn {
-            Some(Spawn::Independent { groups, max_wait }) if groups.contains(&child) => {
-                (!max_wait.is_zero()).then(|| max_wait.ticks_up(RATE))
-            }
-            _ => None,
-        })
     }
 
     fn segment(&self, id: GroupId, place: usize) -> SegmentKind {

@@ -136,8 +136,8 @@ pub struct GroupOutcome {
     pub missed: bool,
     /// By segment: when and where it was executed, if it was.
     pub executions: Vec<Option<Execution>>,
-    /// Handlers of it were executed: where and when.
-    pub cleaned: Vec<Execution>,
+    /// Handlers of it were executed: in the place of which segment, where and when.
+    pub cleaned: Vec<(usize, Execution)>,
 }
 
 /// One segment as it was executed.

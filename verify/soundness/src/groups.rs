@@ -5,6 +5,7 @@
 //! executes the plan and answers requests: with the worst case, with early ends, with overruns and
 //! with time that nobody has declared. The words of the model judge the segments of a run.
 
+mod answers;
 mod draw;
 mod look;
 mod play;
@@ -12,12 +13,12 @@ mod play;
 use punctual::{Faults, MissingTime, RunReport};
 use punctual_analysis::{PlanVerdict, Verdict, admit};
 use punctual_generate::Random;
-use punctual_model::{OnOverrun, Request, Span, System};
+use punctual_model::{GroupId, OnOverrun, Request, Span, System};
 use punctual_trace::Record;
 
 use crate::describe::describe;
 use crate::tally::{Tally, Violation};
-pub use look::Promise;
+pub use look::{Broken, Contradiction, Promise};
 use look::{Look, burn, starts};
 pub use play::{Misplan, Played};
 
@@ -101,8 +102,8 @@ impl GroupJudge {
         })
     }
 
-    /// Judges the groups of this system.
-    pub fn judge(&self, index: u64, tally: &mut Tally) {
+    /// Judges the groups of this system; the kind of the first contradiction.
+    pub fn judge(&self, index: u64, tally: &mut Tally) -> Option<Broken> {
         let system = self.draw(index);
         tally.systems += 1;
         let broken = |situation: &str, what: String, system: &System| Violation {
@@ -113,17 +114,18 @@ impl GroupJudge {
         };
         if let Err(errors) = system.validate() {
             let violation = broken("drawing", format!("{errors:?}"), &system);
-            return tally.violations.push(violation);
+            tally.violations.push(violation);
+            return Some(Broken::Run);
         }
         let verdict = admit(&system);
         let verdict = match &verdict {
             Ok(verdict) => verdict,
             Err(error) => {
                 *tally.unanswered.entry(error.to_string()).or_default() += 1;
-                return;
+                return None;
             }
         };
-        let Some(answer) = &verdict.plan else { return };
+        let answer = verdict.plan.as_ref()?;
         match verdict.admitted {
             true => tally.admitted += 1,
             false => tally.refused += 1,
@@ -132,36 +134,72 @@ impl GroupJudge {
         for disturbed in [Disturbed::Nothing, Disturbed::ALL[other]] {
             let name = format!("{disturbed:?}");
             tally.situations += 1;
-            let run = self.play((index, &system), verdict, answer, disturbed);
-            let run = run.and_then(|run| {
-                self.contradiction(&run, verdict)?;
-                if disturbed == Disturbed::Nothing {
-                    let tried = self.without_the_refused(&run, (index, answer))?;
-                    tally.branch(GROUP_BRANCHES[10 + usize::from(!tried)].to_owned());
-                }
-                Ok(run)
-            });
-            match run {
+            match self.situation((index, &system), (verdict, answer), disturbed, tally) {
                 Ok(run) => count(&run, tally),
-                Err(what) => return tally.violations.push(broken(&name, what, &system)),
+                Err((kind, what)) => {
+                    tally.violations.push(broken(&name, what, &system));
+                    return Some(kind);
+                }
             }
         }
+        None
+    }
+
+    /// One run of a system, judged.
+    fn situation(
+        &self,
+        (index, system): (u64, &System),
+        (verdict, answer): (&Verdict, &PlanVerdict),
+        disturbed: Disturbed,
+        tally: &mut Tally,
+    ) -> Result<GroupRun, Contradiction> {
+        let run = self.play((index, system), verdict, answer, disturbed);
+        let run = run.map_err(|what| (Broken::Run, what))?;
+        self.contradiction(&run, verdict)?;
+        if disturbed == Disturbed::Nothing {
+            let tried = self.without_the_refused(&run, (index, answer))?;
+            tally.branch(GROUP_BRANCHES[10 + usize::from(!tried)].to_owned());
+        }
+        if self.as_the_analysis(&run, answer)? > 0 {
+            tally.branch(GROUP_BRANCHES[12].to_owned());
+        }
+        Ok(run)
+    }
+
+    /// Each request is answered as by the analysis beside the same plan: how many were compared.
+    /// The analysis is told of starts and ends, but not of kills.
+    ///
+    /// # Errors
+    /// The first answer that differs.
+    pub fn as_the_analysis(
+        &self,
+        run: &GroupRun,
+        answer: &PlanVerdict,
+    ) -> Result<u64, Contradiction> {
+        let mut segments = run.system.groups.iter().flat_map(|group| &group.segments);
+        if !run.promise.on_plan || segments.any(|one| !one.kills.is_empty()) {
+            return Ok(0);
+        }
+        let compared = answers::compare(&run.system, answer, &run.played);
+        compared.map_err(|what| (Broken::Answer, what))
     }
 
     /// Holds a run against its promise, and against the words of the model.
     ///
     /// # Errors
     /// The first contradiction, in words.
-    pub fn contradiction(&self, run: &GroupRun, verdict: &Verdict) -> Result<(), String> {
+    pub fn contradiction(&self, run: &GroupRun, verdict: &Verdict) -> Result<(), Contradiction> {
         Look::new(&run.system, &run.played, run.promise).judge()?;
         if let Some(step) = refused_step(&run.played) {
-            return Err(format!("a CPU refuses a step of its plan: {step}"));
+            let words = format!("a CPU refuses a step of its plan: {step}");
+            return Err((Broken::Step, words));
         }
         if verdict.admitted && run.promise.in_time {
             let report = RunReport::new(&run.played.log);
             let own = report.tasks.iter().take(run.system.tasks.len());
             if let Some(late) = own.into_iter().find(|task| task.misses > 0) {
-                return Err(format!("{} is late {} times", late.name, late.misses));
+                let words = format!("{} is late {} times", late.name, late.misses);
+                return Err((Broken::Deadline, words));
             }
         }
         Ok(())
@@ -173,7 +211,7 @@ impl GroupJudge {
         &self,
         run: &GroupRun,
         (index, answer): (u64, &PlanVerdict),
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Contradiction> {
         let asked = run.played.outcomes.iter().filter(|outcome| {
             let request = &run.system.groups[outcome.kind].request;
             matches!(request, Request::OnLine { .. })
@@ -192,14 +230,16 @@ impl GroupJudge {
             let last = groups.requests.iter().rposition(|one| one.1 == kind);
             let _ = last.map(|last| groups.requests.remove(last));
         };
-        let again = play::play(&run.system, answer, (&Faults::default(), index), unasked)?;
+        let again = play::play(&run.system, answer, (&Faults::default(), index), unasked);
+        let again = again.map_err(|what| (Broken::Run, what))?;
         // One that is refused has executed nothing.
         let (before, after) = (starts(&run.played), starts(&again));
         let moved = before.iter().find(|(one, at)| after.get(*one) != Some(*at));
         match moved.or(after.iter().find(|(one, _)| !before.contains_key(*one))) {
-            Some(one) => Err(format!(
-                "a request that is refused moves a segment: {one:?}"
-            )),
+            Some(one) => {
+                let words = format!("a request that is refused moves a segment: {one:?}");
+                Err((Broken::Refusal, words))
+            }
             None => Ok(true),
         }
     }
@@ -269,7 +309,7 @@ fn faults(random: &mut Random, system: &System, disturbed: Disturbed) -> Faults 
 }
 
 /// Counts what a long run must have seen.
-pub(crate) const GROUP_BRANCHES: [&str; 12] = [
+pub(crate) const GROUP_BRANCHES: [&str; 15] = [
     "group: done",
     "group: refused",
     "group: out of time",
@@ -282,6 +322,9 @@ pub(crate) const GROUP_BRANCHES: [&str; 12] = [
     "segment: started late",
     "run again without the request that was refused",
     "run once",
+    "requests answered as by the analysis",
+    "group: its parent would wait too long",
+    "group: planned in the time that is allowed",
 ];
 
 fn count(run: &GroupRun, tally: &mut Tally) {
@@ -297,6 +340,17 @@ fn count(run: &GroupRun, tally: &mut Tally) {
         seen[5] |= !outcome.cleaned.is_empty();
         seen[6] |= outcome.family != place;
         seen[7] |= outcome.origin != outcome.family;
+        let at_once = outcome
+            .refused
+            .as_ref()
+            .is_some_and(|no| out_of_time(no) && no.evaluations == 0);
+        let child = run
+            .system
+            .longest_wait(GroupId(u16::try_from(outcome.kind).unwrap_or(u16::MAX)));
+        seen[13] |= at_once && child.is_some_and(|most| most < run.system.planning.within);
+        seen[14] |= !at_once
+            && !run.system.planning.evaluation.is_zero()
+            && outcome.answered > outcome.requested;
         for one in outcome.executions.iter().flatten() {
             seen[8] |= one.start < one.planned;
             seen[9] |= one.start > one.planned;

@@ -64,7 +64,9 @@ pub use gangs::{GangAnalysis, GangJudge, gang_analysis};
 pub use graph_report::judge_graphs;
 pub use graphs::{GraphAnalysis, GraphJudge, graph_analysis};
 pub use group_report::judge_groups;
-pub use groups::{Disturbed, GroupJudge, GroupRun, Misplan, Played, Promise, rightly};
+pub use groups::{
+    Broken, Contradiction, Disturbed, GroupJudge, GroupRun, Misplan, Played, Promise, rightly,
+};
 pub use history::{History, Transitions, transitions};
 pub use judge::Judge;
 pub use parallel::over_all_cores;

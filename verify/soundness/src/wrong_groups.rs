@@ -1,9 +1,10 @@
 //! Planners and dispatchers of groups that are wrong on purpose: a run must contradict each
 
 use punctual_model::{Mode, Span};
+use punctual_rules::Rule;
 use punctual_sim::{Groups, Misplanning};
 
-use crate::groups::Misplan;
+use crate::groups::{Broken, Misplan};
 
 /// A mistake about groups.
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub struct WrongGroups {
     pub mistake: &'static str,
     /// How it is planted.
     pub misplan: Misplan,
+    /// What it breaks: another contradiction does not count as finding it.
+    pub own: &'static [Broken],
 }
 
 /// All of them.
@@ -19,34 +22,42 @@ pub const ALL: [WrongGroups; 8] = [
     WrongGroups {
         mistake: "takes a resource that one has alone for free",
         misplan: all_shared,
+        own: &[Broken::Exclusion],
     },
     WrongGroups {
         mistake: "moves segments that start before the cutoff",
         misplan: without_cutoff,
+        own: &[Broken::Rule(Rule::PlanInTime), Broken::Plan, Broken::Step],
     },
     WrongGroups {
         mistake: "starts a segment early before what it depends on is done",
         misplan: without_needs,
+        own: &[Broken::Exclusion, Broken::Precedence],
     },
     WrongGroups {
         mistake: "plans a segment as if it came after nobody",
         misplan: without_precedence,
+        own: &[Broken::Precedence],
     },
     WrongGroups {
         mistake: "ends a killed segment inside its section",
         misplan: cut_inside,
+        own: &[Broken::Cut],
     },
     WrongGroups {
         mistake: "forgets whom a segment kills",
         misplan: without_kills,
+        own: &[Broken::Kill],
     },
     WrongGroups {
         mistake: "kills whom nobody names",
         misplan: kills_itself,
+        own: &[Broken::Kill],
     },
     WrongGroups {
         mistake: "plans up to a deadline that is later",
         misplan: later_deadlines,
+        own: &[Broken::Deadline],
     },
 ];
 

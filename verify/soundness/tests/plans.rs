@@ -42,7 +42,7 @@ fn starts(count: u64, disturbed: Disturbed) -> (u64, u64) {
 fn no_group_that_is_admitted_misses_and_no_segment_starts_later_than_planned() {
     let mut tally = Tally::default();
     for index in 0..100 {
-        JUDGE.judge(index, &mut tally);
+        let _ = JUDGE.judge(index, &mut tally);
     }
     assert_eq!(tally.violations, []);
     let took = |branch: &str| tally.branches.get(branch).copied().unwrap_or(0);
@@ -69,10 +69,26 @@ fn each_planner_that_is_wrong_is_found() {
     for wrong in wrong_groups::ALL {
         let misplan = wrong.misplan;
         let judge = GroupJudge { misplan, ..JUDGE };
-        let mut tally = Tally::default();
-        (0..40).for_each(|index| judge.judge(index, &mut tally));
-        assert!(!tally.violations.is_empty(), "{}", wrong.mistake);
+        // Few segments kill somebody.
+        let mut kinds = (0..400).filter_map(|index| judge.judge(index, &mut Tally::default()));
+        let found = kinds.any(|kind| wrong.own.contains(&kind));
+        assert!(found, "{}", wrong.mistake);
     }
+}
+
+#[test]
+fn the_analysis_answers_each_request_as_virtual_time_does_at_that_instant() {
+    let mut compared = 0;
+    for disturbed in [Disturbed::Nothing, Disturbed::EarlyEnds] {
+        for (verdict, run) in runs(150, disturbed) {
+            let answer = verdict.plan.as_ref().expect("it is answered");
+            match JUDGE.as_the_analysis(&run, answer) {
+                Ok(count) => compared += count,
+                Err(differs) => panic!("{differs:?}"),
+            }
+        }
+    }
+    assert!(compared > 300, "{compared}");
 }
 
 #[test]

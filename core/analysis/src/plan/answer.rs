@@ -76,8 +76,8 @@ pub struct GroupVerdict {
     /// Its instances in the plan.
     pub instances: u64,
     /// From arrival to the end of its last segment, at worst in this plan. Of a group that is asked
-    /// for on line: beside the periodic groups, when nothing else is asked for. `None`: it has no
-    /// place.
+    /// for on line: of a request beside the plan that repeats, when nothing else is asked for.
+    /// `None`: it has no place.
     pub ends: Option<Span<Ns>>,
     /// From arrival to deadline.
     pub relative_deadline: Span<Ns>,

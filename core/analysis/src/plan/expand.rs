@@ -38,6 +38,17 @@ pub(crate) struct Expanded {
     pub(crate) parts: Vec<(usize, usize)>,
     /// Some segment is not alike on all CPUs.
     pub(crate) located: bool,
+    /// So many instances and segments have numbers before these.
+    before: (usize, usize),
+}
+
+impl Expanded {
+    /// Whose segment has this number in the plan, by its tag, if it is one of these.
+    pub(crate) fn part(&self, tag: u64) -> Option<(Instance, usize)> {
+        let own = usize::try_from(tag).ok()?.checked_sub(self.before.1)?;
+        let &(instance, place) = self.parts.get(own)?;
+        Some((self.instances[instance], place))
+    }
 }
 
 /// The groups of a system as the planner numbers their threads and processes.
@@ -74,16 +85,22 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// These arrivals, each with the children that are planned with it. O(n log n).
-    pub(crate) fn expand(&self, arrivals: &[Instance]) -> Checked<Expanded> {
+    /// These arrivals, each with the children that are planned with it, `behind` others in a plan.
+    /// A segment has its number in that plan as its tag. O(n log n).
+    pub(crate) fn expand(
+        &self,
+        arrivals: &[Instance],
+        behind: Option<&Expanded>,
+    ) -> Checked<Expanded> {
         let mut instances = Vec::new();
         let mut spawned = Vec::new();
         for &root in arrivals {
             let mut open = vec![(root, None)];
+            let family = instances.len();
             while let Some((instance, by)) = open.pop() {
                 let own = instances.len();
                 instances.push(instance);
-                spawned.push(by);
+                spawned.push((family, by));
                 let group = &self.system.groups[instance.group.index()];
                 for (at, segment) in group.segments.iter().enumerate() {
                     if let Some(Spawn::Dependent { group }) = segment.spawn {
@@ -98,14 +115,17 @@ impl<'a> Parts<'a> {
             segments: Segments::new(capacities),
             parts: Vec::new(),
             located: false,
+            before: behind.map_or((0, 0), |others| {
+                (others.instances.len(), others.parts.len())
+            }),
         };
         let mut first = Vec::with_capacity(spawned.len());
-        for (own, by) in spawned.into_iter().enumerate() {
+        for (own, (family, by)) in spawned.into_iter().enumerate() {
             let after = by.and_then(|(parent, at): (usize, usize)| {
                 let numbers: &Vec<usize> = first.get(parent)?;
                 numbers.get(at).copied()
             });
-            first.push(self.push(&mut expanded, own, after)?);
+            first.push(self.push(&mut expanded, (own, family), after)?);
         }
         Ok(expanded)
     }
@@ -146,10 +166,12 @@ impl<'a> Parts<'a> {
     fn push(
         &self,
         expanded: &mut Expanded,
-        own: usize,
+        (own, family): (usize, usize),
         after: Option<usize>,
     ) -> Checked<Vec<usize>> {
         let instance = expanded.instances[own];
+        let before = expanded.before;
+        let number_of = |own: usize| u32::try_from(before.0 + own).unwrap_or(u32::MAX);
         let group = &self.system.groups[instance.group.index()];
         let mut numbers = vec![usize::MAX; group.segments.len()];
         let at = |span| in_range(instance.arrival.checked_add(span), "an instant of a plan");
@@ -161,7 +183,7 @@ impl<'a> Parts<'a> {
                 .segments
                 .push(
                     Segment {
-                        group: u32::try_from(own).unwrap_or(u32::MAX),
+                        group: number_of(own),
                         release,
                         wcet: length.home,
                         absolute_deadline: deadline,
@@ -169,6 +191,10 @@ impl<'a> Parts<'a> {
                     &self.uses(instance.group, segment),
                 )
                 .map_err(|mistake| broken(&mistake))?;
+            let (planned, tag) = (&mut expanded.segments, before.1 + number);
+            planned.set_importance(number, group.importance);
+            planned.set_family(number, number_of(family));
+            planned.set_tag(number, tag as u64);
             let location = self.location(instance.group, segment, length.away);
             if let Some(location) = location {
                 expanded.located = true;

@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 
 use punctual_model::{GroupId, Request, Spawn, System, Work};
 
-use super::{Refused, are_admitted};
+use super::Refused;
 use crate::error::{AnalysisError, Checked};
 use crate::units::{Span, border};
 use crate::verdict::{Fix, FixTarget};
@@ -18,12 +18,21 @@ use crate::verdict::{Fix, FixTarget};
 const TIMES: u64 = 16;
 
 /// A later deadline of the late group, else a shorter late segment; `None`: neither alone mends it.
-pub(super) fn find(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
-    match later_deadline(system, refused)? {
+///
+/// `are_granted` plans with a changed system.
+pub(super) fn find(
+    system: &System,
+    refused: &Refused,
+    are_granted: &Granted<'_>,
+) -> Checked<Option<Fix>> {
+    match later_deadline(system, refused, are_granted)? {
         Some(fix) => Ok(Some(fix)),
-        None => shorter_segment(system, refused),
+        None => shorter_segment(system, refused, are_granted),
     }
 }
+
+/// Says whether a changed system has a plan.
+type Granted<'a> = dyn Fn(&System) -> Checked<bool> + 'a;
 
 /// The fix in words, or that there is none.
 pub(super) fn words(fix: Option<&Fix>) -> String {
@@ -35,7 +44,11 @@ pub(super) fn words(fix: Option<&Fix>) -> String {
     }
 }
 
-fn later_deadline(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
+fn later_deadline(
+    system: &System,
+    refused: &Refused,
+    are_granted: &Granted<'_>,
+) -> Checked<Option<Fix>> {
     let group = &system.groups[refused.group.index()];
     let now = group.relative_deadline;
     let most = match period_of_family(system, refused.group) {
@@ -45,7 +58,7 @@ fn later_deadline(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
     let holds = |deadline: Span| {
         let mut changed = system.clone();
         changed.groups[refused.group.index()].relative_deadline = deadline;
-        granted(&changed)
+        granted(&changed, are_granted)
     };
     if most <= now || !holds(most)? {
         return Ok(None);
@@ -55,7 +68,11 @@ fn later_deadline(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
     Ok(Some(fix(system, target, now, to)))
 }
 
-fn shorter_segment(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
+fn shorter_segment(
+    system: &System,
+    refused: &Refused,
+    are_granted: &Granted<'_>,
+) -> Checked<Option<Fix>> {
     let group = &system.groups[refused.group.index()];
     let segment = &group.segments[refused.segment];
     let floor = system.machine.timer.saturating_add(system.planning.reset);
@@ -63,7 +80,7 @@ fn shorter_segment(system: &System, refused: &Refused) -> Checked<Option<Fix>> {
     let holds = |wcet: Work<_>| {
         let mut changed = system.clone();
         changed.groups[refused.group.index()].segments[refused.segment].wcet = wcet;
-        granted(&changed)
+        granted(&changed, are_granted)
     };
     if floor >= segment.wcet || !holds(floor)? {
         return Ok(None);
@@ -88,8 +105,8 @@ fn fix(system: &System, target: FixTarget, from: Span, to: Span) -> Fix {
 }
 
 /// Whether a changed system has a plan. One that takes too long to look at counts for nothing.
-fn granted(system: &System) -> Checked<bool> {
-    match are_admitted(system) {
+fn granted(system: &System, are_granted: &Granted<'_>) -> Checked<bool> {
+    match are_granted(system) {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Unsupported { .. }) => Ok(false),
         found => found,
     }

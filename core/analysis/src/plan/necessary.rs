@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{GroupId, Instant, Mode, Ns};
 
-use super::expand::{Expanded, Parts};
+use super::beside::Beside;
+use super::expand::{Instance, Parts};
 use crate::error::{Checked, in_range};
 use crate::units::{Span, Work};
 use crate::verdict::Witness;
@@ -34,38 +35,41 @@ pub(crate) struct Excess {
 }
 
 /// The first interval with more work than fits; `None`: there is none, or too many to look at.
+/// Segments whose places stay are not counted, and nothing else starts before `from`.
 /// O(releases · segments · uses).
-pub(crate) fn excess(parts: &Parts<'_>, expanded: &Expanded) -> Checked<Option<Excess>> {
-    let segments = &expanded.segments;
-    let releases: BTreeSet<Instant<Ns>> = segments.iter().map(|s| s.release).collect();
-    if releases.len().saturating_mul(segments.len()) > PAIRS {
+pub(crate) fn excess(
+    parts: &Parts<'_>,
+    beside: &Beside,
+    from: Instant<Ns>,
+) -> Checked<Option<Excess>> {
+    let (segments, places) = beside.book.looked_at();
+    let stays = |number: usize| places.get(number).is_some_and(Option::is_some);
+    let mut order: Vec<usize> = (0..segments.len()).filter(|&own| !stays(own)).collect();
+    let release = |number: usize| segments.get(number).map(|s| s.release.max(from));
+    let releases: BTreeSet<Instant<Ns>> = order.iter().filter_map(|own| release(*own)).collect();
+    if releases.len().saturating_mul(order.len()) > PAIRS {
         return Ok(None);
     }
-    let mut order: Vec<usize> = (0..segments.len()).collect();
     order.sort_by_key(|number| segments.get(*number).map(|s| s.absolute_deadline));
     let nodes = u64::try_from(parts.nodes.len()).unwrap_or(u64::MAX);
-    for &release in &releases {
+    for &begin in &releases {
         let mut all = Work::ZERO;
         let mut alone: BTreeMap<usize, Work> = BTreeMap::new();
         let mut count = 0_u64;
         for &number in &order {
-            let Some(segment) = segments.get(number).filter(|s| s.release >= release) else {
+            let later = release(number).is_some_and(|own| own >= begin);
+            let Some(segment) = segments.get(number).filter(|_| later) else {
                 continue;
             };
             count += 1;
             all = in_range(all.checked_add(segment.wcet), WHAT)?;
-            let window = segment.absolute_deadline.since(release);
+            let window = segment.absolute_deadline.since(begin);
             let room = in_range(window.checked_mul(nodes), WHAT)?;
-            let end = (release, segment.absolute_deadline);
+            let last = beside.part(segments.tag(number));
+            let end = (begin, segment.absolute_deadline);
             if all.as_span() > room {
                 let whose = format!("{count} segments, on {nodes} planned nodes");
-                return Ok(Some(found(
-                    (parts, expanded),
-                    number,
-                    (all, room),
-                    end,
-                    &whose,
-                )));
+                return Ok(Some(found(parts, last, (all, room), end, &whose)));
             }
             let uses = segments.uses(number).iter();
             for used in uses.filter(|used| used.mode == Mode::Exclusive) {
@@ -73,8 +77,7 @@ pub(crate) fn excess(parts: &Parts<'_>, expanded: &Expanded) -> Checked<Option<E
                 *sum = in_range(sum.checked_add(segment.wcet), WHAT)?;
                 if sum.as_span() > window {
                     let whose = format!("with {} alone", parts.resource_name(used.resource));
-                    let demand = (*sum, window);
-                    return Ok(Some(found((parts, expanded), number, demand, end, &whose)));
+                    return Ok(Some(found(parts, last, (*sum, window), end, &whose)));
                 }
             }
         }
@@ -83,14 +86,13 @@ pub(crate) fn excess(parts: &Parts<'_>, expanded: &Expanded) -> Checked<Option<E
 }
 
 fn found(
-    (parts, expanded): (&Parts<'_>, &Expanded),
-    number: usize,
+    parts: &Parts<'_>,
+    (instance, segment): (Instance, usize),
     (demand, room): (Work, Span),
     (release, end): (Instant<Ns>, Instant<Ns>),
     whose: &str,
 ) -> Excess {
-    let (own, segment) = expanded.parts[number];
-    let group = expanded.instances[own].group;
+    let group = instance.group;
     let from = release.since(Instant::ZERO).readable();
     let name = &parts.system.groups[group.index()].name;
     Excess {

@@ -9,11 +9,12 @@ use alloc::vec::Vec;
 
 use punctual_model::{GroupId, Instant, Request};
 
-use super::answer::{GroupVerdict, Plan, SegmentSlack};
-use super::expand::{Instance, Parts};
+use super::Found;
+use super::answer::{GroupVerdict, Plan, PlannedSegment, SegmentSlack};
+use super::expand::Parts;
+use super::request::{Asked, GroupRequest, RunningPlan};
 use super::slack::Ordered;
-use super::{Found, period_of, search};
-use crate::error::{Checked, in_range};
+use crate::error::Checked;
 use crate::units::Span;
 use crate::verdict::{Exactness, Test};
 
@@ -36,33 +37,44 @@ pub(super) fn node_names(parts: &Parts<'_>) -> Vec<String> {
 /// A row for each group.
 pub(super) fn rows(parts: &Parts<'_>, found: &Found) -> Checked<Vec<GroupVerdict>> {
     let system = parts.system;
-    let segments = found.result.as_ref().map_or(&[][..], |plan| &plan.segments);
+    let plan = found.result.as_ref().ok();
+    let segments = plan.map_or(&[][..], |plan| &plan.segments);
     let ordered = Ordered::new(parts, segments);
+    let running = plan.map(|plan| RunningPlan::of(parts, plan)).transpose()?;
     let ids = (0..=u16::MAX).map(GroupId).zip(&system.groups);
     let mut rows = Vec::new();
     for (id, group) in ids {
         let planned = segments.iter().any(|segment| segment.group == id);
-        let mut row = GroupVerdict {
-            group: id,
-            name: group.name.clone(),
-            off_line: group.is_off_line() || planned,
-            instances: 0,
-            ends: None,
-            relative_deadline: group.relative_deadline,
-            exactness: Exactness::Sufficient,
-            test: TEST,
-            explanation: String::new(),
-            assumptions: assumptions(parts),
-            slack: Vec::new(),
-        };
-        match &found.result {
-            Err(_) => row.explanation = "without a plan nothing is said of it".into(),
-            Ok(plan) if planned => of_plan(parts, (plan, ordered.as_ref()), &mut row)?,
-            Ok(_) => on_line(parts, found.period, &mut row)?,
+        let mut row = row(parts, id);
+        row.off_line = group.is_off_line() || planned;
+        match (plan, &running) {
+            (Some(plan), Some(_)) if planned => {
+                of_plan(parts, (plan, ordered.as_ref()), &mut row)?;
+            }
+            (Some(plan), Some(running)) => on_line(parts, (plan, running), &mut row)?,
+            _ => row.explanation = "without a plan nothing is said of it".into(),
         }
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// The row of a group that is asked for, of which nothing is said yet.
+pub(super) fn row(parts: &Parts<'_>, id: GroupId) -> GroupVerdict {
+    let group = &parts.system.groups[id.index()];
+    GroupVerdict {
+        group: id,
+        name: group.name.clone(),
+        off_line: false,
+        instances: 0,
+        ends: None,
+        relative_deadline: group.relative_deadline,
+        exactness: Exactness::Sufficient,
+        test: TEST,
+        explanation: String::new(),
+        assumptions: assumptions(parts),
+        slack: Vec::new(),
+    }
 }
 
 /// A group with places in the plan.
@@ -79,21 +91,6 @@ fn of_plan(
     arrivals.dedup();
     arrivals.sort_unstable();
     arrivals.dedup();
-    let group = &parts.system.groups[row.group.index()];
-    match ordered {
-        Some(ordered) => {
-            for (place, segment) in group.segments.iter().enumerate() {
-                row.slack.push(SegmentSlack {
-                    segment: segment.name.clone(),
-                    wcet: segment.wcet,
-                    slack: ordered.slack(row.group, place)?,
-                });
-            }
-        }
-        None => row
-            .assumptions
-            .push("slack is not computed for plans of this size".into()),
-    }
     row.instances = arrivals.len() as u64;
     row.ends = ends;
     row.explanation = format!(
@@ -104,33 +101,66 @@ fn of_plan(
     if row.instances > 1 {
         row.explanation += &format!("; {} instances are planned", row.instances);
     }
+    slack(parts, ordered, row)
+}
+
+/// How far its segments may grow in the plan.
+fn slack(parts: &Parts<'_>, ordered: Option<&Ordered<'_>>, row: &mut GroupVerdict) -> Checked<()> {
+    let Some(ordered) = ordered else {
+        let words = "slack is not computed for plans of this size";
+        row.assumptions.push(words.into());
+        return Ok(());
+    };
+    let group = &parts.system.groups[row.group.index()];
+    for (place, segment) in group.segments.iter().enumerate() {
+        row.slack.push(SegmentSlack {
+            segment: segment.name.clone(),
+            wcet: segment.wcet,
+            slack: ordered.slack(row.group, place)?,
+        });
+    }
     Ok(())
 }
 
+/// A group whose request was granted: one instance of the plan with it, in order of starts.
+pub(super) fn granted(
+    parts: &Parts<'_>,
+    segments: &[PlannedSegment],
+    instance: u64,
+    row: &mut GroupVerdict,
+) -> Checked<()> {
+    let own = |one: &&PlannedSegment| (one.group, one.instance) == (row.group, instance);
+    let own = segments.iter().filter(own);
+    row.instances = 1;
+    row.ends = own.map(|segment| segment.end.since(segment.arrival)).max();
+    row.explanation = format!(
+        "ends {} after its arrival, of {}",
+        row.ends.unwrap_or(Span::ZERO).readable(),
+        row.relative_deadline.readable()
+    );
+    slack(parts, Ordered::new(parts, segments).as_ref(), row)
+}
+
 /// A group that is asked for on line: could it be granted, if nothing else were asked for?
-fn on_line(parts: &Parts<'_>, period: Option<Span>, row: &mut GroupVerdict) -> Checked<()> {
-    let end = parts.end_of_family(row.group);
-    let until = match period {
-        None => Span::ZERO,
-        Some(period) => in_range(
-            period.checked_mul(end.div_ceil(period)),
-            "the end of a group",
-        )?,
-    };
-    let mut arrivals = period_of(parts, until)?;
-    arrivals.push(Instance {
-        group: row.group,
-        number: 0,
-        arrival: Instant::ZERO,
-        every: Span::ZERO,
-    });
+fn on_line(
+    parts: &Parts<'_>,
+    (plan, running): (&Plan, &RunningPlan),
+    row: &mut GroupVerdict,
+) -> Checked<()> {
     let asked = match parts.system.groups[row.group.index()].request {
         Request::Spawned => "its parent asks for it",
         _ => "its requests are answered when they come",
     };
-    match search(parts, &arrivals, Span::ZERO, &mut 0)? {
-        Ok(segments) => {
-            let own = segments.iter().filter(|segment| segment.group == row.group);
+    let now = Instant::ZERO.saturating_add(plan.repeats_from);
+    let request = GroupRequest {
+        group: row.group,
+        instance: 0,
+        arrival: now,
+        now,
+    };
+    match Asked::new(parts, running, &request)?.result {
+        Ok(next) => {
+            let own = next.segments().filter(|one| one.group == row.group);
             row.ends = own.map(|segment| segment.end.since(segment.arrival)).max();
             let ends = row.ends.unwrap_or(Span::ZERO).readable();
             row.explanation = format!(
@@ -140,6 +170,7 @@ fn on_line(parts: &Parts<'_>, period: Option<Span>, row: &mut GroupVerdict) -> C
             );
         }
         Err(refused) => {
+            row.exactness = refused.exactness;
             row.explanation = format!(
                 "{asked}; none that arrives with the periodic groups is granted: {}",
                 refused.reason

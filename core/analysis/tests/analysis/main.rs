@@ -20,6 +20,7 @@ mod oracle_gangs;
 mod oracle_supply;
 mod precedence;
 mod promises;
+mod requests;
 mod supplies;
 mod synthesis;
 mod trees;

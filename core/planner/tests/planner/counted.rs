@@ -163,7 +163,10 @@ fn going_back_is_charged_too_so_no_answer_takes_more_than_its_time() {
         let Some(search) = pace.search(set.len(), allowed, &whole) else {
             continue;
         };
-        let _ = planner.plan(&set, &available, &search);
+        let answer = planner.plan(&set, &available, &search);
+        // The search ends by its own bounds, so those who shed may go on.
+        let why = answer.err().map(|refusal| refusal.why);
+        assert_ne!(why, Some(Why::OutOfTime), "{seed}");
         let (looks, taken) = (planner.evaluations(), planner.backtracks());
         let spent = pace
             .spent(set.len(), looks, taken)

@@ -3,7 +3,8 @@
 use punctual_generate::Dice;
 use punctual_model::{Importance, Span};
 use punctual_planner::{
-    Accepted, Ask, Book, Capacities, Overload, Pace, Refusal, Search, Segment, Segments, Why,
+    Accepted, Ask, Book, Capacities, Heuristic, Overload, Pace, Refusal, Search, Segment, Segments,
+    Why,
 };
 
 use crate::common::{at, segment, verify};
@@ -131,7 +132,7 @@ fn time(
     (old, new): (usize, usize),
 ) -> Span {
     let (evaluations, backtracks) = match answer {
-        Ok(accepted) => (accepted.evaluations, 0),
+        Ok(accepted) => (accepted.evaluations, accepted.backtracks),
         Err(refusal) => (refusal.evaluations, refusal.backtracks),
     };
     // Those that keep their places are taken over too, and those that are over are looked at.
@@ -191,6 +192,49 @@ fn the_window_follows_the_time_allowed_and_no_answer_is_late() {
     }
     let all = [out_of_time, not_found, accepted, narrow];
     assert!(all.iter().all(|&count| count > 100), "{all:?}");
+}
+
+#[test]
+fn an_accepted_answer_counts_how_often_it_went_back_within_its_time() {
+    let pace = Pace {
+        evaluation: Span::from_ticks(1),
+        segment: Span::from_ticks(2),
+        margin: Span::from_ticks(3),
+    };
+    let mut answers = Vec::new();
+    for bound in 0..40 {
+        let mut new = Segments::new(CAPACITIES);
+        // The first one starts earlier, and the second one is then late.
+        let begin = bound + 100;
+        assert_eq!(new.push(segment(begin, 10, begin + 100), &[]), Ok(0));
+        assert_eq!(new.push(segment(begin + 5, 5, begin + 10), &[]), Ok(1));
+        let mut book: Book = Book::new(Capacities::new(60, 1, 0));
+        let ask = Ask {
+            pace: Some(pace),
+            search: Search {
+                heuristic: Heuristic::Start,
+                ..Search::complete()
+            },
+            bound: Span::from_ticks(bound),
+            ..ask(0, Overload::Keep)
+        };
+        let answer = book.ask(&ask, &new, |_| false);
+        assert!(time(&pace, &book, &answer, 2).ticks() <= bound);
+        let answer = answer.map(|accepted| (accepted.backtracks, accepted.evaluations));
+        let answer = answer.map_err(|refusal| refusal.why);
+        answers.push((bound, answer));
+    }
+    answers.dedup_by_key(|(_, answer)| *answer);
+    let no_plan = Why::NoPlanFound { complete: false };
+    let expected = [
+        (0, Err(Why::OutOfTime)),
+        // A window of one has the earlier deadline first.
+        (9, Ok((0, 2))),
+        (10, Err(no_plan)),
+        // A step back is a segment and two windows.
+        (17, Ok((1, 6))),
+    ];
+    assert_eq!(answers, expected);
 }
 
 #[test]

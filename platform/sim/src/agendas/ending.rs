@@ -56,7 +56,7 @@ impl Planning {
         let Some(execution) = execution else { return };
         let outcome = &mut self.outcomes[group];
         if cleans {
-            return outcome.cleaned.push(execution);
+            return outcome.cleaned.push((which, execution));
         }
         let segment = &self.groups.kinds[outcome.kind].segments[which];
         let now = execution.end;

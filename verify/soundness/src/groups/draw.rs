@@ -170,6 +170,11 @@ fn beside(
 fn planning(random: &mut Random, system: &mut System) {
     let planning = &mut system.planning;
     planning.within = span([0, 10, 60, 150][random.index(4)]);
+    if random.happens(300) {
+        // Of a hundred looks or a few.
+        planning.evaluation = Work::from_ns(random.within(1, 4));
+        planning.margin = span(random.below(planning.within.as_ns() / 2 + 1));
+    }
     planning.overload = [Overload::Keep, Overload::Shed][random.index(2)];
     planning.locality = [Locality::Earliest, Locality::OnlyLocal][random.index(2)];
     planning.within_process = random.happens(250);
@@ -318,6 +323,8 @@ fn child(random: &mut Random, system: &mut System, processes: &[(String, Option<
             let within = system.planning.within;
             let max_wait = match random.happens(500) {
                 true => Span::ZERO,
+                // Less than planning takes: it is refused at once.
+                false if random.happens(200) => span(random.within(1, within.as_ns().max(1))),
                 false => span(within.as_ns() + random.within(1, 50)),
             };
             Spawn::Independent { groups, max_wait }

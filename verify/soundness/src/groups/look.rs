@@ -5,6 +5,40 @@ use punctual_sim::{Execution, GroupOutcome};
 
 use super::play::Played;
 
+/// What a run contradicts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// A rule of the log.
+    Rule(punctual_rules::Rule),
+    /// Two execute together that may not.
+    Exclusion,
+    /// A segment starts before its release or its answer.
+    Release,
+    /// A segment starts before one that it comes after.
+    Precedence,
+    /// A segment ends before it has done its work.
+    Cut,
+    /// Somebody is killed by nobody, or lives on.
+    Kill,
+    /// Somebody who is in no plan executes, or in part only.
+    Fate,
+    /// A segment starts later than planned.
+    Plan,
+    /// Somebody is late, or lost.
+    Deadline,
+    /// A request that is refused moves somebody.
+    Refusal,
+    /// The analysis answers a request in another way.
+    Answer,
+    /// A CPU refuses a step of its plan.
+    Step,
+    /// There is no whole run.
+    Run,
+}
+
+/// A contradiction, and what was seen.
+pub type Contradiction = (Broken, String);
+
 /// The promise of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promise {
@@ -48,9 +82,9 @@ impl<'a> Look<'a> {
                     at,
                 }));
             }
-            all.extend(of.cleaned.iter().map(|&at| One {
+            all.extend(of.cleaned.iter().map(|&(own, at)| One {
                 outcome,
-                place: usize::MAX,
+                place: order[own],
                 cleans: true,
                 at,
             }));
@@ -66,16 +100,20 @@ impl<'a> Look<'a> {
 
     /// # Errors
     /// The first contradiction, in words.
-    pub(super) fn judge(&self) -> Result<(), String> {
+    pub(super) fn judge(&self) -> Result<(), Contradiction> {
         if let Some(rule) = punctual_rules::check(&self.played.log).first() {
-            return Err(format!("a rule is broken: {rule}"));
+            let words = format!("a rule is broken: {rule}");
+            return Err((Broken::Rule(rule.rule), words));
         }
         for (number, one) in self.all.iter().enumerate() {
             let others = &self.all[number + 1..];
             if let Some(other) = others.iter().find(|other| self.collide(one, other)) {
-                return Err(format!("{} beside {}", self.name(one), self.name(other)));
+                let words = format!("{} beside {}", self.name(one), self.name(other));
+                return Err((Broken::Exclusion, words));
             }
-            if !one.cleans {
+            if one.cleans {
+                self.handler(one)?;
+            } else {
                 self.segment(one)?;
                 self.killed_by(one)?;
             }
@@ -92,8 +130,11 @@ impl<'a> Look<'a> {
 
     fn name(&self, one: &One) -> String {
         let group = self.group(one.outcome);
-        let segment = group.segments.get(one.place);
-        let segment = segment.map_or("a handler", |segment| segment.name.as_str());
+        let name = &group.segments[one.place].name;
+        let segment = match one.cleans {
+            true => format!("a handler for {name}"),
+            false => name.clone(),
+        };
         let (cpu, from, to) = (one.at.cpu, one.at.start.ticks(), one.at.end.ticks());
         let arrival = self.played.outcomes[one.outcome].arrival.ticks();
         format!(
@@ -112,13 +153,14 @@ impl<'a> Look<'a> {
         if one.at.cpu == other.at.cpu {
             return true;
         }
-        if one.cleans || other.cleans {
-            return false;
-        }
         let (a, b) = (self.group(one.outcome), self.group(other.outcome));
         let (own, theirs) = (&a.segments[one.place], &b.segments[other.place]);
         if a.name == b.name && own.thread == theirs.thread {
             return true;
+        }
+        // A handler has no resources.
+        if one.cleans || other.cleans {
+            return false;
         }
         own.uses.iter().any(|a| {
             let same = theirs.uses.iter().filter(|b| a.resource == b.resource);
@@ -128,29 +170,41 @@ impl<'a> Look<'a> {
     }
 
     /// A segment came when it might, after all that it comes after, and was executed whole.
-    fn segment(&self, one: &One) -> Result<(), String> {
+    fn segment(&self, one: &One) -> Result<(), Contradiction> {
         let outcome = &self.played.outcomes[one.outcome];
         let group = self.group(one.outcome);
         let segment = &group.segments[one.place];
-        let must = |holds: bool, what: &str| match holds {
+        let must = |holds: bool, broken: Broken, what: &str| match holds {
             true => Ok(()),
-            false => Err(format!("{} {what}", self.name(one))),
+            false => Err((broken, format!("{} {what}", self.name(one)))),
         };
         let released = ticks_after(outcome.arrival, group.release);
-        must(one.at.start >= released, "starts before its release")?;
+        must(
+            one.at.start >= released,
+            Broken::Release,
+            "starts before its release",
+        )?;
         let answered = outcome.requested == outcome.arrival && group.is_off_line()
             || one.at.start >= outcome.answered;
-        must(answered, "starts before its request is answered")?;
+        must(
+            answered,
+            Broken::Release,
+            "starts before its request is answered",
+        )?;
         for before in group.predecessors(one.place) {
             let done = self.ended_before(one.outcome, before, one.at.start);
-            must(done, "starts before what it comes after")?;
+            must(
+                done,
+                Broken::Precedence,
+                "starts before what it comes after",
+            )?;
         }
         if let Some((parent, spawning)) = self.parent(one.outcome) {
             // A parent that was killed has been passed over.
             let killed = self.played.outcomes[parent].killed;
             let killed = killed.is_some_and(|at| at <= one.at.start);
             let done = killed || self.ended_before(parent, spawning, one.at.start);
-            must(done, "starts before what spawns it")?;
+            must(done, Broken::Precedence, "starts before what spawns it")?;
         }
         let away = group.threads[segment.thread].home;
         let away = away.is_some_and(|home| home.index() != one.at.cpu);
@@ -163,20 +217,42 @@ impl<'a> Look<'a> {
             _ => budget,
         };
         let took = one.at.end.since(one.at.start).ticks();
-        must(took >= work.as_ns(), "was cut before it had done its work")?;
+        must(
+            took >= work.as_ns(),
+            Broken::Cut,
+            "was cut before it had done its work",
+        )?;
         // A CPU that was away hears of a kill when it goes on.
         let dead = self.promise.on_plan && outcome.killed.is_some_and(|at| at < one.at.start);
-        must(!dead, "starts after its group was killed")?;
+        must(!dead, Broken::Kill, "starts after its group was killed")?;
         let late = self.promise.on_plan && one.at.start > one.at.planned;
-        must(!late, "starts later than planned")?;
+        must(!late, Broken::Plan, "starts later than planned")?;
         let deadline = ticks_after(outcome.arrival, group.relative_deadline);
         let late = self.promise.in_time && one.at.end > deadline;
-        must(!late, "ends behind the deadline of its group")
+        must(
+            !late,
+            Broken::Deadline,
+            "ends behind the deadline of its group",
+        )
+    }
+
+    /// A handler comes after the kill, in the place of a segment that never executes.
+    fn handler(&self, one: &One) -> Result<(), Contradiction> {
+        let outcome = &self.played.outcomes[one.outcome];
+        let killed = outcome.killed.is_some_and(|at| at <= one.at.start);
+        let own = |other: &&One| (other.outcome, other.place) == (one.outcome, one.place);
+        match killed && self.all.iter().filter(own).count() == 1 {
+            true => Ok(()),
+            false => Err((
+                Broken::Kill,
+                format!("{} is not in its place", self.name(one)),
+            )),
+        }
     }
 
     /// The groups that a segment kills, of those that arrived with it, are over when it ends. One
     /// that it spawns at its end comes behind that.
-    fn killed_by(&self, one: &One) -> Result<(), String> {
+    fn killed_by(&self, one: &One) -> Result<(), Contradiction> {
         let own = &self.played.outcomes[one.outcome];
         // The dead kill nobody. A CPU that was away tells of its segments when it goes on.
         if own.killed.is_some() || !self.promise.on_plan {
@@ -191,7 +267,8 @@ impl<'a> Look<'a> {
         for other in self.played.outcomes.iter().filter(is_named) {
             let ends = [other.killed, other.done];
             if !ends.iter().flatten().any(|at| *at <= one.at.end) {
-                return Err(format!("{} kills, and lives on: {other:?}", self.name(one)));
+                let words = format!("{} kills, and lives on: {other:?}", self.name(one));
+                return Err((Broken::Kill, words));
             }
         }
         Ok(())
@@ -233,36 +310,40 @@ impl<'a> Look<'a> {
     }
 
     /// A granted group ends in time, or was killed, or removed as it may be.
-    fn fate(&self, outcome: &GroupOutcome) -> Result<(), String> {
+    fn fate(&self, outcome: &GroupOutcome) -> Result<(), Contradiction> {
         let group = &self.system.groups[outcome.kind];
-        let must = |holds: bool, what: &str| match holds {
+        let must = |holds: bool, broken: Broken, what: &str| match holds {
             true => Ok(()),
-            false => Err(format!("{} {what}: {outcome:?}", group.name)),
+            false => Err((broken, format!("{} {what}: {outcome:?}", group.name))),
         };
         let executed = outcome.executions.iter().any(Option::is_some);
         if outcome.refused.is_some() {
-            return must(!executed, "was refused, and executes");
+            return must(!executed, Broken::Fate, "was refused, and executes");
         }
         if let Some(at) = outcome.removed {
-            must(!executed, "was removed, and executes")?;
+            must(!executed, Broken::Fate, "was removed, and executes")?;
             let may = self.may_be_removed(outcome, at);
-            return must(may, "was removed, and for nobody");
+            return must(may, Broken::Fate, "was removed, and for nobody");
         }
         if let Some(at) = outcome.killed {
             let by = self.is_killed_at(at, outcome.kind);
-            must(by, "was killed, and by nobody")?;
+            must(by, Broken::Kill, "was killed, and by nobody")?;
         }
         if outcome.done.is_some() {
             let whole = outcome.executions.iter().all(Option::is_some);
-            must(whole, "is done, and has not executed all")?;
+            must(whole, Broken::Fate, "is done, and has not executed all")?;
         }
         if !self.promise.in_time {
             return Ok(());
         }
-        must(!outcome.missed, "is late")?;
+        must(!outcome.missed, Broken::Deadline, "is late")?;
         let deadline = ticks_after(outcome.arrival, group.relative_deadline);
         let over = outcome.done.is_some() || outcome.killed.is_some();
-        must(over || deadline > self.end, "was granted, and is lost")
+        must(
+            over || deadline > self.end,
+            Broken::Deadline,
+            "was granted, and is lost",
+        )
     }
 
     /// Whether somebody more important was granted in place of one that was removed.

@@ -1,0 +1,111 @@
+//! The one way to every plan: new groups beside those that are executed, of which there may be none
+//!
+//! [`Book`] plans them, as it does for virtual time. What starts before the cutoff stays where it
+//! is, and everything behind it is planned together, or nothing is changed.
+//!
+//! # Assumptions
+//! 1. Running families have lawful places.
+
+use alloc::vec::Vec;
+
+use punctual_model::{Instant, Ns, Span};
+use punctual_planner::{Accepted, Ask, Book, Capacities, Placement, Refusal};
+
+use super::answer::PlannedSegment;
+use super::expand::{Expanded, Instance, Parts};
+use crate::error::{AnalysisError, Checked};
+
+/// One arrival of a group that is planned, with the children that are planned with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Family {
+    pub(crate) root: Instance,
+    /// All its segments, in the order in which [`Parts::expand`] numbers them.
+    pub(crate) segments: Vec<Executed>,
+}
+
+/// A planned segment, and how far it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Executed {
+    pub(crate) planned: PlannedSegment,
+    pub(crate) has_started: bool,
+    pub(crate) has_ended: bool,
+}
+
+/// New arrivals beside running families, for a planner.
+pub(crate) struct Beside {
+    pub(crate) book: Book<Ns>,
+    old: Expanded,
+    pub(crate) new: Expanded,
+}
+
+impl Beside {
+    /// The book of a planner in which these families run since `begin`, told how far they are.
+    pub(crate) fn new(
+        parts: &Parts<'_>,
+        running: &[Family],
+        begin: Instant<Ns>,
+        arrivals: &[Instance],
+    ) -> Checked<Beside> {
+        let roots: Vec<Instance> = running.iter().map(|family| family.root).collect();
+        let old = parts.expand(&roots, None)?;
+        let new = parts.expand(arrivals, Some(&old))?;
+        let mut book = Book::told(sum(old.segments.capacities(), new.segments.capacities()));
+        let segments = || running.iter().flat_map(|family| &family.segments);
+        let places = segments().map(|one| Placement {
+            cpu: one.planned.node,
+            start: one.planned.start,
+            end: one.planned.end,
+        });
+        let places: Vec<Placement<Ns>> = places.collect();
+        let appended = book.append(begin, &old.segments, &places);
+        appended.map_err(|_| AnalysisError::Invalid {
+            what: "a plan that runs is of another system".into(),
+        })?;
+        for (number, one) in segments().enumerate() {
+            let (cpu, order) = (one.planned.node, book.order().number(number));
+            if one.has_ended {
+                book.done(cpu, order + 1);
+            } else if one.has_started {
+                book.started(cpu, order, one.planned.start);
+            }
+        }
+        Ok(Beside { book, old, new })
+    }
+
+    /// Plans the new arrivals beside the others.
+    pub(crate) fn ask(&mut self, ask: &Ask<Ns>) -> Result<Accepted<Ns>, Refusal<Ns>> {
+        self.book.ask(ask, &self.new.segments, |_| false)
+    }
+
+    /// Whose segment has this tag.
+    pub(crate) fn part(&self, tag: u64) -> (Instance, usize) {
+        let found = self.old.part(tag).or_else(|| self.new.part(tag));
+        found.unwrap_or((self.new.instances[0], 0))
+    }
+
+    /// The groups that gave way to the new ones.
+    pub(crate) fn removed(&self) -> Vec<Instance> {
+        let numbers = self.book.removed().iter();
+        let whose = numbers.filter_map(|&own| self.old.instances.get(own as usize).copied());
+        whose.collect()
+    }
+
+    /// Some segment is not alike on all CPUs.
+    pub(crate) fn is_located(&self) -> bool {
+        self.old.located || self.new.located
+    }
+}
+
+/// Before the run: nothing is executed, and planning takes no time.
+pub(crate) fn before_the_run(search: punctual_planner::Search) -> Ask<Ns> {
+    Ask::new(Instant::ZERO, Span::ZERO, search)
+}
+
+fn sum(one: Capacities, other: Capacities) -> Capacities {
+    Capacities {
+        segments: one.segments + other.segments,
+        orders: one.orders + other.orders,
+        uses: one.uses + other.uses,
+        ..one
+    }
+}

@@ -1,0 +1,200 @@
+//! Each request as the analysis answers it: does virtual time plan the same at the same instant?
+
+use std::collections::BTreeMap;
+
+use punctual_analysis::{GroupRequest, Plan, PlanVerdict, RunningPlan, admit_request};
+use punctual_model::{Group, GroupId, Instant, Ns, Request, Span, System};
+use punctual_sim::{GroupOutcome, Why};
+
+use super::draw::DURATION;
+use super::play::Played;
+
+/// A run without missing time on whole CPUs, and the analysis beside it.
+struct Answers<'a> {
+    system: &'a System,
+    plan: Option<&'a Plan>,
+    played: &'a Played,
+    /// By group: its segments as a run numbers them.
+    orders: Vec<Vec<usize>>,
+    running: RunningPlan,
+}
+
+/// Holds each request of a run against the answer of the analysis beside the same plan, as long as
+/// all that it is planned with is in the run; how many there were.
+///
+/// # Errors
+/// The first answer or start that is another one, in words.
+pub(super) fn compare(
+    system: &System,
+    answer: &PlanVerdict,
+    played: &Played,
+) -> Result<u64, String> {
+    let running = match &answer.plan {
+        Some(plan) => RunningPlan::new(system, plan).map_err(|error| error.to_string())?,
+        None => RunningPlan::default(),
+    };
+    let mut answers = Answers {
+        system,
+        plan: answer.plan.as_ref(),
+        played,
+        orders: system.groups.iter().map(Group::in_order).collect(),
+        running,
+    };
+    answers.all()
+}
+
+impl Answers<'_> {
+    fn all(&mut self) -> Result<u64, String> {
+        let mut count = 0;
+        for (number, outcome) in self.played.outcomes.iter().enumerate() {
+            if outcome.family != number || self.is_planned_before(outcome) {
+                continue;
+            }
+            if !self.is_whole(outcome) {
+                return Ok(count);
+            }
+            self.tell(at(outcome.requested).max(self.running.cutoff()));
+            self.one(outcome)?;
+            count += 1;
+        }
+        self.starts()?;
+        Ok(count)
+    }
+
+    /// It stands in the plan that was made before the run.
+    fn is_planned_before(&self, outcome: &GroupOutcome) -> bool {
+        self.plan.is_some() && self.system.groups[outcome.kind].is_off_line()
+    }
+
+    /// All with which it is planned arrives within the run, and there was room.
+    fn is_whole(&self, outcome: &GroupOutcome) -> bool {
+        let full = outcome.refused.as_ref();
+        if full.is_some_and(|refusal| refusal.why == Why::TooLarge) {
+            return false;
+        }
+        let Some(plan) = self.plan.filter(|plan| !plan.period.is_zero()) else {
+            return true;
+        };
+        let deadlines = self
+            .system
+            .groups
+            .iter()
+            .map(|group| group.relative_deadline);
+        let deadline = deadlines.max().unwrap_or(Span::ZERO);
+        let arrival = at(outcome.arrival).saturating_add(deadline);
+        let answered = at(outcome.answered).saturating_add(Span::from_ns(1));
+        let reach = arrival.max(answered).since(Instant::ZERO);
+        let parts = reach
+            .saturating_sub(plan.repeats_from)
+            .div_ceil(plan.period);
+        let end = plan
+            .repeats_from
+            .saturating_add(plan.period.saturating_mul(parts));
+        end.as_ns() <= DURATION
+    }
+
+    /// The name of an arrival in the plan of the analysis.
+    fn instance(&self, outcome: &GroupOutcome) -> (GroupId, u64) {
+        let group = GroupId(u16::try_from(outcome.kind).unwrap_or(u16::MAX));
+        let root = &self.played.outcomes[outcome.family];
+        let instance = match &self.system.groups[root.kind].request {
+            Request::Once { .. } => 0,
+            Request::Periodic { period } => root.arrival.ticks() / period.as_ns(),
+            _ => outcome.family as u64,
+        };
+        (group, instance)
+    }
+
+    /// The plan hears of all that was executed by then.
+    fn tell(&mut self, now: Instant<Ns>) {
+        for outcome in &self.played.outcomes {
+            let whose = self.instance(outcome);
+            let order = &self.orders[outcome.kind];
+            for (&segment, one) in order.iter().zip(&outcome.executions) {
+                let Some(one) = one.filter(|one| at(one.start) <= now) else {
+                    continue;
+                };
+                if at(one.end) <= now {
+                    let _ = self.running.ended(whose, segment, at(one.end));
+                } else {
+                    let _ = self.running.started(whose, segment, at(one.start));
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, outcome: &GroupOutcome) -> Result<(), String> {
+        let (group, instance) = self.instance(outcome);
+        let request = GroupRequest {
+            group,
+            instance,
+            arrival: at(outcome.arrival),
+            now: at(outcome.requested),
+        };
+        let verdict = admit_request(self.system, &mut self.running, &request);
+        let verdict = verdict.map_err(|error| error.to_string())?;
+        let name = &self.system.groups[outcome.kind].name;
+        let differ = |what: &str, theirs: String, ours: String| {
+            let at = outcome.requested.ticks();
+            Err(format!(
+                "{name}, asked for at {at}: {what} {theirs}, and {ours} by the analysis"
+            ))
+        };
+        let (theirs, ours) = (outcome.answered.ticks(), verdict.cutoff.as_ns());
+        if theirs != ours {
+            return differ("answered at", theirs.to_string(), ours.to_string());
+        }
+        let effort = outcome.refused.as_ref().map(|refusal| refusal.evaluations);
+        let own = verdict.refusal.as_ref().map(|_| verdict.evaluations);
+        if effort != own {
+            return differ("refused after", format!("{effort:?}"), format!("{own:?}"));
+        }
+        let planning = &self.system.planning;
+        let looked = planning
+            .evaluation
+            .as_span()
+            .saturating_mul(verdict.evaluations);
+        if !planning.evaluation.is_zero()
+            && verdict.evaluations > 0
+            && looked.saturating_add(planning.margin) > planning.within
+        {
+            return differ(
+                "answered within",
+                looked.readable().to_string(),
+                "later".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What was not told starts where the analysis has planned it.
+    fn starts(&self) -> Result<(), String> {
+        let mut executed = BTreeMap::new();
+        for outcome in &self.played.outcomes {
+            let order = &self.orders[outcome.kind];
+            for (&segment, one) in order.iter().zip(&outcome.executions) {
+                let whose = self.instance(outcome);
+                let _ = executed.insert((whose, segment), (outcome.removed, one));
+            }
+        }
+        for planned in self.running.segments() {
+            let key = ((planned.group, planned.instance), planned.segment);
+            let Some((removed, one)) = executed.get(&key) else {
+                continue;
+            };
+            // One that had started when the analysis was told of it has its start from that.
+            let same = one.is_none_or(|one| {
+                let starts = [one.start.ticks(), one.planned.ticks()];
+                starts.contains(&planned.start.as_ns())
+            });
+            if !same || removed.is_some() {
+                return Err(format!("{planned:?} by the analysis, and {one:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at(ticks: Instant) -> Instant<Ns> {
+    Instant::from_ns(ticks.ticks())
+}
