@@ -160,9 +160,6 @@ impl GroupJudge {
             let tried = self.without_the_refused(&run, (index, answer))?;
             tally.branch(GROUP_BRANCHES[10 + usize::from(!tried)].to_owned());
         }
-        if self.as_the_analysis(&run, answer)? > 0 {
-            tally.branch(GROUP_BRANCHES[12].to_owned());
-        }
         Ok(run)
     }
 
@@ -309,7 +306,7 @@ fn faults(random: &mut Random, system: &System, disturbed: Disturbed) -> Faults 
 }
 
 /// Counts what a long run must have seen.
-pub(crate) const GROUP_BRANCHES: [&str; 15] = [
+pub(crate) const GROUP_BRANCHES: [&str; 14] = [
     "group: done",
     "group: refused",
     "group: out of time",
@@ -322,7 +319,6 @@ pub(crate) const GROUP_BRANCHES: [&str; 15] = [
     "segment: started late",
     "run again without the request that was refused",
     "run once",
-    "requests answered as by the analysis",
     "group: its parent would wait too long",
     "group: planned in the time that is allowed",
 ];
@@ -347,8 +343,8 @@ fn count(run: &GroupRun, tally: &mut Tally) {
         let child = run
             .system
             .longest_wait(GroupId(u16::try_from(outcome.kind).unwrap_or(u16::MAX)));
-        seen[13] |= at_once && child.is_some_and(|most| most < run.system.planning.within);
-        seen[14] |= !at_once
+        seen[12] |= at_once && child.is_some_and(|most| most < run.system.planning.within);
+        seen[13] |= !at_once
             && !run.system.planning.evaluation.is_zero()
             && outcome.answered > outcome.requested;
         for one in outcome.executions.iter().flatten() {

@@ -154,7 +154,9 @@ impl Answers<'_> {
             .evaluation
             .as_span()
             .saturating_mul(verdict.evaluations);
+        let known = self.system.groups[outcome.kind].is_off_line();
         if !planning.evaluation.is_zero()
+            && !known
             && verdict.evaluations > 0
             && looked.saturating_add(planning.margin) > planning.within
         {
