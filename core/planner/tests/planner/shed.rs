@@ -219,7 +219,7 @@ fn an_accepted_answer_counts_how_often_it_went_back_within_its_time() {
             ..ask(0, Overload::Keep)
         };
         let answer = book.ask(&ask, &new, |_| false);
-        assert!(time(&pace, &book, &answer, 2).ticks() <= bound);
+        assert!(time(&pace, &book, &answer, (0, 2)).ticks() <= bound);
         let answer = answer.map(|accepted| (accepted.backtracks, accepted.evaluations));
         let answer = answer.map_err(|refusal| refusal.why);
         answers.push((bound, answer));
