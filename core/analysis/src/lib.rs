@@ -90,7 +90,8 @@ pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyp
 pub use plan::answer::{
     GroupVerdict, Plan, PlanVerdict, PlannedLength, PlannedSegment, SegmentSlack,
 };
-pub use plan::request::{GroupRequest, RequestVerdict, RunningPlan, admit_request};
+pub use plan::request::{RequestVerdict, admit_request};
+pub use plan::running::{GroupRequest, RunningPlan};
 pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;

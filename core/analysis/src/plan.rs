@@ -3,7 +3,7 @@
 //! The periodic groups get a plan of one hyperperiod that repeats. Groups that arrive once are
 //! planned together with all periodic instances up to the first multiple of the hyperperiod at
 //! which they have ended (design note 0072). A group that is asked for on line is planned beside
-//! the plan that runs (`request`, design note 0091).
+//! the plan that runs (`running`, `request`, design note 0091).
 //!
 //! ```text
 //!   admit            ── off_line ── search ──┐
@@ -26,6 +26,7 @@ mod length;
 mod necessary;
 pub(crate) mod request;
 mod rows;
+pub(crate) mod running;
 mod slack;
 
 use alloc::format;

@@ -13,7 +13,7 @@ pub struct WrongGroups {
     pub mistake: &'static str,
     /// How it is planted.
     pub misplan: Misplan,
-    /// What it breaks: another contradiction does not count as finding it.
+    /// Its own contradictions: another one does not count as finding it.
     pub own: &'static [Broken],
 }
 

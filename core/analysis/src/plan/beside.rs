@@ -1,7 +1,7 @@
 //! The one way to every plan: new groups beside those that are executed, of which there may be none
 //!
-//! [`Book`] plans them, as it does for virtual time. What starts before the cutoff stays where it
-//! is, and everything behind it is planned together, or nothing is changed.
+//! [`Book`] plans them, as it does for virtual time. A segment that starts before the cutoff stays
+//! where it is, and everything behind it is planned together, or nothing is changed.
 //!
 //! # Assumptions
 //! 1. Running families have lawful places.
@@ -77,7 +77,7 @@ impl Beside {
         self.book.ask(ask, &self.new.segments, |_| false)
     }
 
-    /// Whose segment has this tag.
+    /// The arrival and the place of the segment with this tag.
     pub(crate) fn part(&self, tag: u64) -> (Instance, usize) {
         let found = self.old.part(tag).or_else(|| self.new.part(tag));
         found.unwrap_or((self.new.instances[0], 0))

@@ -43,7 +43,8 @@ pub(crate) struct Expanded {
 }
 
 impl Expanded {
-    /// Whose segment has this number in the plan, by its tag, if it is one of these.
+    /// The arrival and the place of the segment with this number in the plan, by its tag, if it is
+    /// one of these.
     pub(crate) fn part(&self, tag: u64) -> Option<(Instance, usize)> {
         let own = usize::try_from(tag).ok()?.checked_sub(self.before.1)?;
         let &(instance, place) = self.parts.get(own)?;

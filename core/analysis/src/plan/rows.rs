@@ -12,7 +12,7 @@ use punctual_model::{GroupId, Instant, Request};
 use super::Found;
 use super::answer::{GroupVerdict, Plan, PlannedSegment, SegmentSlack};
 use super::expand::Parts;
-use super::request::{Asked, GroupRequest, RunningPlan};
+use super::running::{Asked, GroupRequest, RunningPlan};
 use super::slack::Ordered;
 use crate::error::Checked;
 use crate::units::Span;

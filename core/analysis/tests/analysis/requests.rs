@@ -98,7 +98,7 @@ fn key(one: &PlannedSegment) -> (GroupId, u64, usize) {
     (one.group, one.instance, one.segment)
 }
 
-/// What is planned holds, segment by segment, by the model alone.
+/// The plan holds, segment by segment, by the model alone.
 fn is_lawful(system: &System, running: &RunningPlan) {
     let all: Vec<&PlannedSegment> = running.segments().collect();
     for (own, one) in all.iter().enumerate() {
@@ -121,7 +121,7 @@ fn is_lawful(system: &System, running: &RunningPlan) {
     }
 }
 
-/// What one request may change, and what not.
+/// A request changes what it may, and nothing else.
 fn holds(
     system: &System,
     (before, after): (&RunningPlan, &RunningPlan),

@@ -169,7 +169,7 @@ impl Answers<'_> {
         Ok(())
     }
 
-    /// What was not told starts where the analysis has planned it.
+    /// A segment that was not told starts where the analysis has planned it.
     fn starts(&self) -> Result<(), String> {
         let mut executed = BTreeMap::new();
         for outcome in &self.played.outcomes {

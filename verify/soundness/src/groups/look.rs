@@ -5,7 +5,7 @@ use punctual_sim::{Execution, GroupOutcome};
 
 use super::play::Played;
 
-/// What a run contradicts.
+/// A rule or promise that a run breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Broken {
     /// A rule of the log.
