@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, Ns, Span};
-use punctual_planner::{Accepted, Ask, Book, Capacities, Placement, Refusal};
+use punctual_planner::{Accepted, Ask, Book, Capacities, Placement, Refusal, Segments};
 
 use super::answer::PlannedSegment;
 use super::expand::{Expanded, Instance, Parts};
@@ -29,6 +29,8 @@ pub(crate) struct Executed {
     pub(crate) planned: PlannedSegment,
     pub(crate) has_started: bool,
     pub(crate) has_ended: bool,
+    /// It is over, and the planner has planned since: it takes no more time of it.
+    pub(crate) is_forgotten: bool,
 }
 
 /// New arrivals beside running families, for a planner.
@@ -61,12 +63,21 @@ impl Beside {
         appended.map_err(|_| AnalysisError::Invalid {
             what: "a plan that runs is of another system".into(),
         })?;
-        for (number, one) in segments().enumerate() {
-            let (cpu, order) = (one.planned.node, book.order().number(number));
+        let order = (0..old.segments.len()).map(|number| book.order().number(number));
+        let order: Vec<u64> = order.collect();
+        for (one, &order) in segments().zip(&order).filter(|(one, _)| one.is_forgotten) {
+            book.done(one.planned.node, order + 1);
+        }
+        if segments().any(|one| one.is_forgotten) {
+            // With nothing new, all that is done leaves the book.
+            let nothing = Segments::new(old.segments.capacities());
+            let _ = book.append(begin, &nothing, &[]);
+        }
+        for (one, &order) in segments().zip(&order) {
             if one.has_ended {
-                book.done(cpu, order + 1);
+                book.done(one.planned.node, order + 1);
             } else if one.has_started {
-                book.started(cpu, order, one.planned.start);
+                book.started(one.planned.node, order, one.planned.start);
             }
         }
         Ok(Beside { book, old, new })

@@ -42,9 +42,10 @@ pub struct RequestVerdict {
 /// cutoff of the request before where that is later. Groups that are known before the run take no
 /// time. With nothing that runs it is [`admit`](crate::admit) of this one arrival.
 ///
-/// A refusal leaves all segments and their places as they were; only the cutoff moves. It is exact
-/// after a complete search or by a necessary test. Slack holds in this plan, and a fix is one with
-/// which the same request was granted.
+/// A refusal leaves all segments and their places as they were. Only the cutoff moves, and groups
+/// that repeat are told out as far as the request reached. It is exact after a complete search or
+/// by a necessary test. Slack holds in this plan, and a fix is one with which the same request was
+/// granted.
 ///
 /// The cost is that of one plan of all that runs and the group, and of some sixty for a fix.
 ///
@@ -82,6 +83,7 @@ pub fn admit_request(
             verdict.row.exactness = refused.exactness;
             verdict.row.explanation.clone_from(&refused.reason);
             verdict.refusal = Some(refusal((system, running), request, &refused)?);
+            let _ = running.prepare(&parts, request)?;
             running.cutoff = asked.cutoff.max(running.cutoff);
         }
     }

@@ -131,6 +131,8 @@ impl RunningPlan {
     }
 
     /// A segment has ended then, earlier than planned. `false`: it is not there. O(segments).
+    ///
+    /// Starts and ends are told in the order of time, before a later request.
     pub fn ended(&mut self, whose: (GroupId, u64), segment: usize, at: Instant<Ns>) -> bool {
         self.tell(whose, segment, at, |one| {
             // It has started before those on its CPU that start at its end.
@@ -160,7 +162,8 @@ impl RunningPlan {
     }
 
     /// Takes over all that repeats and arrives before `until`: at once all that was planned with
-    /// it. Periods that are over by `now` are passed over.
+    /// it. Periods that are over by `now` are passed over. With each period, segments that are
+    /// over are forgotten, as by a planner.
     fn reach(&mut self, now: Instant<Ns>, until: Instant<Ns>) -> Checked<()> {
         if self.until == Instant::ZERO {
             self.families.append(&mut self.first);
@@ -169,8 +172,9 @@ impl RunningPlan {
         if self.period.is_zero() {
             return Ok(());
         }
+        let period = self.period;
         let later = |from: Instant<Ns>, periods: u64| {
-            let by = self.period.checked_mul(periods);
+            let by = period.checked_mul(periods);
             in_range(by.and_then(|by| from.checked_add(by)), WHAT)
         };
         let mut at = later(self.until, now.since(self.until) / self.period)?;
@@ -181,6 +185,7 @@ impl RunningPlan {
             return Err(AnalysisError::Unsupported { what });
         }
         while at < until {
+            self.forget(at.min(now));
             let by = at.since(self.repeats_from);
             for family in &self.repeating {
                 self.families.push(family.later(by)?);
@@ -191,16 +196,44 @@ impl RunningPlan {
         Ok(())
     }
 
-    /// Each segment starts and ends as planned until `now`. Families that are over are forgotten.
+    /// Each segment starts and ends as planned until `now`.
     fn go_on(&mut self, now: Instant<Ns>) {
-        for family in &mut self.families {
-            for one in &mut family.segments {
-                one.has_started |= one.planned.start < now;
-                one.has_ended |= one.planned.end <= now;
-            }
+        for one in self.families.iter_mut().flat_map(|one| &mut one.segments) {
+            one.has_started |= one.planned.start < now;
+            one.has_ended |= one.planned.end <= now;
         }
-        let lives = |family: &Family| family.segments.iter().any(|one| !one.has_ended);
+    }
+
+    /// The segments that are over by `now` take no more time of a planner.
+    fn forget(&mut self, now: Instant<Ns>) {
+        for one in self.families.iter_mut().flat_map(|one| &mut one.segments) {
+            let is_over = one.planned.end <= now;
+            one.has_ended |= is_over;
+            one.is_forgotten |= is_over;
+        }
+        let lives = |family: &Family| family.segments.iter().any(|one| !one.is_forgotten);
         self.families.retain(lives);
+    }
+
+    /// Takes over all that repeats as far as a request reaches: when it is planned, and the most
+    /// that planning takes.
+    pub(super) fn prepare(
+        &mut self,
+        parts: &Parts<'_>,
+        request: &GroupRequest,
+    ) -> Checked<(Instant<Ns>, Span<Ns>)> {
+        let bound = match parts.system.groups[request.group.index()].is_off_line() {
+            true => Span::ZERO,
+            false => parts.system.planning.within,
+        };
+        let begin = request.now.max(self.cutoff);
+        let cutoff = in_range(begin.checked_add(bound), WHAT)?;
+        let end = request
+            .arrival
+            .checked_add(parts.end_of_family(request.group));
+        let until = in_range(end, WHAT)?.max(cutoff.saturating_add(TICK));
+        self.reach(begin, until)?;
+        Ok((begin, bound))
     }
 
     /// The plan of the book is in force. The groups that gave way.
@@ -269,6 +302,7 @@ fn planned(planned: PlannedSegment) -> Executed {
         planned,
         has_started: false,
         has_ended: false,
+        is_forgotten: false,
     }
 }
 
@@ -297,12 +331,6 @@ impl Asked {
     ) -> Checked<Asked> {
         let planning = &parts.system.planning;
         let known = parts.system.groups[request.group.index()].is_off_line();
-        let bound = match known {
-            true => Span::ZERO,
-            false => planning.within,
-        };
-        let begin = request.now.max(running.cutoff);
-        let cutoff = in_range(begin.checked_add(bound), WHAT)?;
         let root = Instance {
             group: request.group,
             number: request.instance,
@@ -310,11 +338,7 @@ impl Asked {
             every: Span::ZERO,
         };
         let mut next = running.clone();
-        let end = request
-            .arrival
-            .checked_add(parts.end_of_family(request.group));
-        let until = in_range(end, WHAT)?.max(cutoff.saturating_add(TICK));
-        next.reach(begin, until)?;
+        let (begin, bound) = next.prepare(parts, request)?;
         next.go_on(begin);
         let mut beside = Beside::new(parts, &next.families, begin, &[root])?;
         let pace = (!known && !planning.evaluation.is_zero()).then(|| Pace {
@@ -340,6 +364,7 @@ impl Asked {
         match answer {
             Ok(accepted) => {
                 let removed = next.take_over(&beside, root);
+                next.forget(begin);
                 let names = removed.iter().map(|one| (one.group, one.number));
                 asked.removed = names.collect();
                 asked.effort = (accepted.evaluations, accepted.backtracks);

@@ -131,9 +131,21 @@ fn holds(
     is_lawful(system, after);
     let new =
         |one: &&PlannedSegment| (one.group, one.instance) == (request.group, request.instance);
+    let begin = request.now.max(before.cutoff());
     if verdict.refusal.is_some() {
-        let both = [before, after].map(|plan| plan.segments().cloned().collect::<Vec<_>>());
-        assert_eq!(both[0], both[1], "a refusal moves somebody");
+        for one in before.segments().filter(|one| one.end > begin) {
+            let stays = after.segments().any(|other| other == one);
+            assert!(stays, "a refusal moves {one:?}");
+        }
+        // It may tell out more of the groups that repeat, and nothing else.
+        for one in after.segments() {
+            let repeats = matches!(
+                system.groups[one.group.index()].request,
+                Request::Periodic { .. }
+            );
+            let stood = before.segments().any(|other| other == one);
+            assert!(repeats || stood, "a refusal adds {one:?}");
+        }
         assert_eq!(verdict.removed, []);
         return;
     }
@@ -145,7 +157,6 @@ fn holds(
             .filter(new)
             .all(|one| one.start >= verdict.cutoff)
     );
-    let begin = request.now.max(before.cutoff());
     for one in before.segments() {
         let now = after.segments().find(|other| key(other) == key(one));
         let removed = verdict.removed.contains(&(one.group, one.instance));

@@ -105,21 +105,26 @@ impl Answers<'_> {
         (group, instance)
     }
 
-    /// The plan hears of all that was executed by then.
+    /// The plan hears of all that was executed by then, in the order of time.
     fn tell(&mut self, now: Instant<Ns>) {
+        let mut heard = Vec::new();
         for outcome in &self.played.outcomes {
             let whose = self.instance(outcome);
             let order = &self.orders[outcome.kind];
             for (&segment, one) in order.iter().zip(&outcome.executions) {
-                let Some(one) = one.filter(|one| at(one.start) <= now) else {
-                    continue;
-                };
-                if at(one.end) <= now {
-                    let _ = self.running.ended(whose, segment, at(one.end));
-                } else {
-                    let _ = self.running.started(whose, segment, at(one.start));
-                }
+                let begun = one.filter(|one| at(one.start) <= now);
+                heard.extend(begun.map(|one| match at(one.end) <= now {
+                    true => (at(one.end), false, whose, segment),
+                    false => (at(one.start), true, whose, segment),
+                }));
             }
+        }
+        heard.sort_unstable();
+        for (when, begins, whose, segment) in heard {
+            let _ = match begins {
+                true => self.running.started(whose, segment, when),
+                false => self.running.ended(whose, segment, when),
+            };
         }
     }
 
