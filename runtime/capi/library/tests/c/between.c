@@ -10,14 +10,6 @@ enum { TILE = 5 };
 /* The slot of the first thread, and that of the application. */
 static const punctual_slot OWN = {500000, 2500000}, VIDEO = {4000000, 4000000};
 
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%d: not %s\n", __LINE__, #condition);                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
 /* Of one application: the last slots in which it decided and in which a firing began. */
 struct stream {
     punctual_application made;

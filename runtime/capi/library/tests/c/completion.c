@@ -7,14 +7,6 @@ static const uint64_t MS = 1000000;
 enum { SOURCE, DOUBLE, SINK, TASKS };
 enum { NUMBERS = 2000, TILE = 0 };
 
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%d: not %s\n", __LINE__, #condition);                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
 struct line {
     punctual_application made;
     uint64_t most, sum;

@@ -7,14 +7,6 @@ static const uint64_t MS = 1000000;
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%d: not %s\n", __LINE__, #condition);                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
 /* The order of firings, a letter each. */
 static char order[4000];
 static size_t fired;

@@ -1,4 +1,5 @@
-/* What both programs ask of a call: this code, or the program ends and says which it was. */
+/* The tests ask of a call this code, and of a condition that it holds. Else the program ends and
+   says which it was. */
 #ifndef IS_H
 #define IS_H
 
@@ -13,6 +14,14 @@
         if (got != (code)) {                                                                       \
             fprintf(stderr, "%d: %s: %s (%d), not %s\n", __LINE__, #call,                          \
                     punctual_strerror(got), got, #code);                                           \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define HOLDS(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%d: not %s\n", __LINE__, #condition);                                 \
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
