@@ -8,9 +8,10 @@
 //! It knows the C library and [`punctual_switch`], and nothing of the core's shards: the process
 //! belongs to the program, and so do its threads.
 //!
-//! From below: `sys`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words that are
-//! modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`; `record`;
-//! `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`; `monitor` beside them.
+//! From below: `sys`, `mistake`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words
+//! that are modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`;
+//! `record`; `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`; `monitor`
+//! beside them.
 //! The functions of the ABI are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.
@@ -29,6 +30,7 @@ mod locks;
 mod log;
 mod me;
 mod meet;
+mod mistake;
 mod monitor;
 mod parts;
 mod pending;

@@ -1,115 +1,20 @@
 //! Programs in C and C++ that gcc compiled with OpenMP do on this library what they do on libgomp.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
-use std::time::Duration;
 
-use tempfile::TempDir;
+mod common;
+
+use common::{Program, compiled, library, printed, text};
 
 #[path = "../../../front/command/src/omp_record.rs"]
 #[expect(dead_code, reason = "only the command draws")]
 mod omp_record;
 
-/// No program here takes that long, on a busy machine either.
-const BOUND: Duration = Duration::from_secs(120);
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A folder with the library, made once by the system's linker; `None`, loudly, without one.
-fn library() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let test = std::env::current_exe().expect("the path of this test");
-        let archive = test.with_file_name("libpunctual_openmp.a");
-        let mut link = Command::new("sh");
-        link.arg(root().join("runtime/openmp/link.sh"));
-        let Ok(linked) = link.arg(archive).arg(folder.path()).output() else {
-            eprintln!("NOT TESTED: there is no `sh` here");
-            return None;
-        };
-        let said = String::from_utf8_lossy(&linked.stderr);
-        assert!(linked.status.success(), "link.sh: {said}");
-        Some(folder)
-    });
-    folder.as_ref().map(TempDir::path)
-}
-
-/// A program, compiled once per test.
-struct Program {
-    _folder: TempDir,
-    path: PathBuf,
-}
-
-impl Program {
-    /// Compiles a source; `None`, loudly, where there is no compiler with OpenMP.
-    fn compile(source: &str) -> Option<Program> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("program");
-        let compiler = if source.ends_with(".cpp") {
-            "g++"
-        } else {
-            "gcc"
-        };
-        let mut command = Command::new(compiler);
-        command.args(["-O2", "-g", "-fopenmp", "-o"]).arg(&path);
-        command.arg(root().join(source));
-        let Ok(compiled) = command.output() else {
-            eprintln!("NOT TESTED: there is no `{compiler}` here");
-            return None;
-        };
-        let said = String::from_utf8_lossy(&compiled.stderr);
-        if !compiled.status.success() && said.contains("libgomp.spec") {
-            eprintln!("NOT TESTED: `{compiler}` has no OpenMP here");
-            return None;
-        }
-        assert!(compiled.status.success(), "{source}: {said}");
-        Some(Program {
-            _folder: folder,
-            path,
-        })
-    }
-
-    fn command(&self) -> Command {
-        // A program that hangs is ended by another.
-        let mut command = Command::new("timeout");
-        command.arg(BOUND.as_secs().to_string()).arg(&self.path);
-        command
-    }
-
-    /// Runs it on libgomp.
-    fn plain(&self, arguments: &[&str]) -> Output {
-        self.command().args(arguments).output().expect("it runs")
-    }
-
-    /// Runs it on this library, with such an environment.
-    fn ours(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-        let mut command = self.command();
-        command.args(arguments).envs(environment.iter().copied());
-        command.env("LD_LIBRARY_PATH", library().expect("linked before"));
-        command.output().expect("it runs")
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The output of a program that has to end well.
-fn printed(output: &Output) -> String {
-    let said = text(&output.stderr);
-    let told = text(&output.stdout);
-    assert!(output.status.success(), "{:?}\n{told}{said}", output.status);
-    told
-}
-
-fn compiled(source: &str) -> Option<Program> {
-    library()?;
-    Program::compile(source)
+/// Runs a program on libgomp.
+fn plain(program: &Program, arguments: &[&str]) -> Output {
+    let mut command = program.command();
+    command.args(arguments).output().expect("it runs")
 }
 
 #[test]
@@ -117,7 +22,7 @@ fn every_construct_gives_what_libgomp_gives() {
     let Some(program) = compiled("runtime/openmp/tests/c/constructs.c") else {
         return;
     };
-    let expected = printed(&program.plain(&["1"]));
+    let expected = printed(&plain(&program, &["1"]));
     assert_eq!(expected, "all constructs, teams of 1 to 8\n");
     let environments: [&[(&str, &str)]; 6] = [
         &[],
@@ -138,7 +43,7 @@ fn every_construct_in_c_plus_plus_gives_what_libgomp_gives_and_destroys_its_obje
     let Some(program) = compiled("runtime/openmp/tests/c/constructs.cpp") else {
         return;
     };
-    let expected = printed(&program.plain(&["1"]));
+    let expected = printed(&plain(&program, &["1"]));
     assert_eq!(expected, "all constructs, teams of 1 to 8\n");
     for policy in ["active", "passive"] {
         let told = printed(&program.ours(&["1"], &[("OMP_WAIT_POLICY", policy)]));
@@ -166,73 +71,6 @@ fn the_library_that_is_loaded_first_takes_the_place_of_libgomp() {
     );
 }
 
-/// Names and versions that a shared object defines, `NAME@@VERSION`.
-fn names(library: &Path) -> Option<Vec<String>> {
-    let mut nm = Command::new("nm");
-    nm.args(["--dynamic", "--defined-only", "--with-symbol-versions"])
-        .arg(library);
-    let Ok(output) = nm.output() else {
-        eprintln!("NOT TESTED: there is no `nm` here");
-        return None;
-    };
-    let lines = printed(&output);
-    let words = lines.lines().filter_map(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        // The versions themselves are absolute.
-        words.next().filter(|kind| *kind != "A")?;
-        words.next().map(str::to_owned)
-    });
-    Some(words.collect())
-}
-
-#[test]
-fn the_names_are_those_of_libgomp() {
-    let Some(program) = compiled("runtime/openmp/tests/c/constructs.c") else {
-        return;
-    };
-    let Some(ours) = names(&library().expect("linked").join("libgomp.so.1")) else {
-        return;
-    };
-    let listed = printed(
-        &Command::new("ldd")
-            .arg(&program.path)
-            .output()
-            .expect("ldd runs"),
-    );
-    let line = listed.lines().find(|line| line.contains("libgomp.so.1"));
-    let path = line
-        .and_then(|line| line.split_whitespace().nth(2))
-        .expect("libgomp");
-    let theirs = names(Path::new(path)).expect("nm ran before");
-    assert!(theirs.len() > 400, "{}", theirs.len());
-    if theirs.iter().any(|name| name.ends_with("@@OMP_5.1.1")) {
-        eprintln!("NOT TESTED: the libgomp here is newer than that of gcc 12");
-        return;
-    }
-    let missing: Vec<_> = theirs.iter().filter(|name| !ours.contains(name)).collect();
-    assert!(missing.is_empty(), "{missing:?}");
-    // The header of gcc declares these, and libgomp lacks them.
-    let hinted = |name: &&String| !name.contains("_with_hint@");
-    let more: Vec<_> = ours
-        .iter()
-        .filter(|name| !theirs.contains(name))
-        .filter(hinted)
-        .collect();
-    assert!(more.is_empty(), "{more:?}");
-}
-
-#[test]
-fn a_name_that_is_not_here_yet_ends_the_program_with_a_line() {
-    let Some(program) = compiled("runtime/openmp/tests/c/absent.c") else {
-        return;
-    };
-    let output = program.ours(&[], &[]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text(&output.stdout), "before\n");
-    let said = text(&output.stderr);
-    assert_eq!(said, "punctual-openmp: `GOMP_teams_reg` is not here yet\n");
-}
-
 #[test]
 fn appendix_a_takes_one_turn() {
     let Some(program) = compiled("examples/omp/appendix-a.c") else {
@@ -250,7 +88,10 @@ fn appendix_a_takes_one_turn() {
         }
     }
     // The same program sees the difference.
-    assert_eq!(late(&program.plain(&["4", "100"])), "4 of 4 runs were late");
+    assert_eq!(
+        late(&plain(&program, &["4", "100"])),
+        "4 of 4 runs were late"
+    );
 }
 
 /// Runs a program with a record, and holds that against the promise.
@@ -347,7 +188,7 @@ fn the_shipped_programs_print_what_they_print_on_libgomp() {
         let Some(program) = compiled(&format!("examples/omp/{name}.c")) else {
             return;
         };
-        let expected = printed(&program.plain(arguments));
+        let expected = printed(&plain(&program, arguments));
         assert!(expected.contains("checksum"), "{expected}");
         for members in ["1", "2", "5"] {
             for mode in ["active", "passive"] {

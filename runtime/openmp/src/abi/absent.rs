@@ -4,6 +4,10 @@ use crate::sys;
 
 #[cold]
 fn end(name: &str) -> ! {
+    let old = name
+        .strip_prefix("old_")
+        .map(|name| format!("{name}@OMP_1.0"));
+    let name = old.as_deref().unwrap_or(name);
     sys::end_program(&format!("punctual-openmp: `{name}` is not here yet"))
 }
 

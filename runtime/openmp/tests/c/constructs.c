@@ -17,7 +17,7 @@ static void fail(const char *what, int members, long got, long wanted) {
 // The loops: each iteration once, whatever the schedule.
 #define LOOP(name, type, clause)                                                                  \
     static void name(int n) {                                                                     \
-        static unsigned char hit[N];                                                              \
+        unsigned char hit[N];                                                                     \
         memset(hit, 0, sizeof hit);                                                               \
         long sum = 0;                                                                             \
         _Pragma("omp parallel num_threads(n)")                                                    \
@@ -70,7 +70,7 @@ static void nowait_loops(int n) {
 }
 
 static void ordered(int n) {
-    static int order[200];
+    int order[200];
     int next = 0;
     #pragma omp parallel num_threads(n)
     {
@@ -154,7 +154,7 @@ static void singles(int n) {
 }
 
 static void barriers(int n) {
-    static int stage[8];
+    int stage[8];
     int wrong = 0;
     memset(stage, 0, sizeof stage);
     #pragma omp parallel num_threads(n) reduction(+ : wrong)
@@ -367,17 +367,32 @@ static void nested(int n) {
     fail("nested members", n, inner, 3L * n);
 }
 
+// All that may stand in a region as well as outside: they keep their results on the caller's stack.
+static void anywhere(int n) {
+    static_loop(n), static_chunks(n), dynamic_loop(n), dynamic_chunks(n);
+    guided_loop(n), guided_chunks(n), runtime_loop(n), monotonic_loop(n);
+    unsigned_loop(n), unsigned_runtime(n), combined_loops(n), nowait_loops(n);
+    ordered(n), sections(n), singles(n), barriers(n), locks(n);
+    items(n), items_at_barriers(n), dependences(n);
+}
+
 int main(int count, char **words) {
     int rounds = count > 1 ? atoi(words[1]) : 3;
     omp_set_max_active_levels(3);
     for (int round = 0; round < rounds; round++)
-        for (int n = 1; n <= 8; n++) {
-            static_loop(n), static_chunks(n), dynamic_loop(n), dynamic_chunks(n);
-            guided_loop(n), guided_chunks(n), runtime_loop(n), monotonic_loop(n);
-            unsigned_loop(n), unsigned_runtime(n), combined_loops(n), nowait_loops(n);
-            ordered(n), sections(n), singles(n), barriers(n), locks(n);
-            items(n), items_at_barriers(n), dependences(n), numbers(n), nested(n);
-        }
+        for (int n = 1; n <= 8; n++) anywhere(n), numbers(n), nested(n);
+    // Every construct in a region of a member, two such regions beside each other.
+    for (int n = 1; n <= 8; n++) {
+        #pragma omp parallel num_threads(2)
+        anywhere(n);
+    }
+    // And in an item that waits below others.
+    #pragma omp parallel num_threads(2)
+    #pragma omp single
+    for (int n = 1; n <= 8; n++) {
+        #pragma omp task
+        anywhere(n);
+    }
     printf("all constructs, teams of 1 to 8\n");
     return 0;
 }

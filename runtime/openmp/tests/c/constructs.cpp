@@ -96,6 +96,8 @@ int main(int count, char **words) {
     omp_set_max_active_levels(3);
     for (int n = 1; n <= 8; n++) {
         objects(n), items_with_objects(n);
+        #pragma omp parallel num_threads(2)
+        objects(n), items_with_objects(n);
         int inner = 0;
         #pragma omp parallel num_threads(2) reduction(+ : inner)
         {
