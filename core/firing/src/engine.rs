@@ -188,6 +188,18 @@ impl<S: TaskScheduler> Engine<S> {
         }
     }
 
+    /// No firing begins any more: the one under way goes on, or else another that was passed over.
+    /// `None`: all have ended. O(tasks).
+    pub fn finish(&mut self, observer: &mut impl Observer) -> Option<usize> {
+        let under_way = |task: &Task| task.state != State::Idle;
+        let place = self
+            .current
+            .or_else(|| self.tasks.iter().position(under_way))?;
+        (self.current, self.last) = (Some(place), Some(place));
+        self.go_on(place, observer);
+        Some(place)
+    }
+
     fn is_between(&self, place: usize) -> bool {
         let task = &self.tasks[place];
         task.preempted && task.state == State::Idle

@@ -142,6 +142,31 @@ fn between_slots_one_firing_begins_per_slot_and_who_was_preempted_goes_on_or_wai
 }
 
 #[test]
+fn who_was_passed_over_comes_to_its_end_where_no_firing_begins_any_more() {
+    let mut graph = pipeline();
+    graph.fifos[0].initial = 1;
+    let (mut held, mut log) = (Held::at_first(&graph), Log::default());
+    let when = When::BetweenSlots(Preempted::PassedOver);
+    let mut engine = Engine::new(&graph, TILE, when, RoundRobin);
+    for slot in 0..2 {
+        assert_eq!(engine.resumed(&mut held, &mut log), Activity::Claim(slot));
+        engine.preempted(&mut log);
+    }
+    let before = log.0.len();
+    for place in [1, 0] {
+        assert_eq!(engine.finish(&mut log), Some(place));
+        assert_eq!(next_claim(&mut engine, &mut held, &mut log), None);
+        assert_eq!(engine.firings(place), Some(1));
+    }
+    assert_eq!(engine.finish(&mut log), None);
+    assert!(
+        log.0[before..]
+            .iter()
+            .all(|(_, state)| !state.starts_with("PREEMPT"))
+    );
+}
+
+#[test]
 fn between_slots_the_owner_of_a_turn_leaves_it_empty() {
     let graph = pipeline();
     let (mut held, mut log) = (Held::at_first(&graph), Log::default());

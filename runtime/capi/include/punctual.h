@@ -456,6 +456,17 @@ typedef enum punctual_when {
      * care of a branch in slots (`PUNCTUAL_SLOTS`) with `scheduling_ns` between them.
      */
     PUNCTUAL_BETWEEN_SLOTS = 1,
+    /**
+     * As `PUNCTUAL_BETWEEN_SLOTS`, but a firing that a slot interrupted is passed over until its
+     * turn comes. So each actor has a stack of its own of 256 KiB, and the tile is executed once,
+     * up to the stop of its application.
+     */
+    PUNCTUAL_PASSED_OVER = 2,
+    /**
+     * Never: as many threads as it has actors execute the tile, and each fires one of them. They
+     * are aperiodic equals in one place, whose turns are the order.
+     */
+    PUNCTUAL_INLINE = 3,
 } punctual_when;
 
 /**
@@ -734,8 +745,9 @@ typedef struct punctual_fifo {
 typedef int (*punctual_decide)(void *parameter);
 
 /**
- * The task scheduler of one tile. A tile without one has its actors fire by turns, in own time.
- * Made by `punctual_scheduled_by` and `punctual_scheduled_between_slots` below, which set `size`.
+ * The order of one tile. A tile without one has its actors fire by turns, in own time. Made by
+ * `punctual_scheduled_by`, `punctual_scheduled_in_order`, `punctual_scheduled_between_slots`,
+ * `punctual_scheduled_passing_over` and `punctual_scheduled_inline` below, which set `size`.
  */
 typedef struct punctual_task_scheduler {
     /**
@@ -747,7 +759,7 @@ typedef struct punctual_task_scheduler {
      */
     uint32_t tile;
     /**
-     * Chooses. Null: turns, between slots.
+     * Chooses. Null: turns, or `firings`.
      */
     punctual_decide decide;
     /**
@@ -758,6 +770,17 @@ typedef struct punctual_task_scheduler {
      * One of `punctual_when`.
      */
     uint32_t when;
+    /**
+     * Instead of `decide` a list of actors, by their places in the graph. In own time it is a
+     * static order: the firings of one iteration, again and again. With `PUNCTUAL_PASSED_OVER` it
+     * has the owners of the slots, one after the other; a slot whose owner may not fire stays
+     * empty. Null: none.
+     */
+    const uint32_t *firings;
+    /**
+     * How many.
+     */
+    size_t firing_count;
 } punctual_task_scheduler;
 
 /**
@@ -1441,8 +1464,10 @@ enum punctual_status punctual_application_destroy(struct punctual_application ap
  * stops the application (`punctual_application_stop`). Where nobody may fire it looks again and
  * again: what the thread has of the processor, a reservation for example, is the tile's, and
  * nobody else notices what goes on there. The tile's task scheduler is called before each firing,
- * or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
- * `PUNCTUAL_INVALID` when that has none, or no time between them.
+ * or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`,
+ * `PUNCTUAL_PASSED_OVER`): `PUNCTUAL_INVALID` when that has none, or no time between them. With
+ * `PUNCTUAL_INLINE` it executes an actor of the tile that no other thread executes, and yields
+ * after each firing.
  *
  * Tasks are executed once, until all of them have returned. One goes on until a FIFO blocks it or
  * it returns; then the task scheduler is asked for the next that can go on.
@@ -1457,15 +1482,15 @@ enum punctual_status punctual_tile_run(struct punctual_application application, 
 /**
  * One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
  * names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
- * the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots
- * or has tasks.
+ * the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots,
+ * has tasks, or has a thread for each actor.
  * Otherwise as `punctual_tile_run`, but legal everywhere;
  * outside of a run a crash ends the process.
  */
 enum punctual_status punctual_tile_fire(struct punctual_application application, uint32_t tile);
 
 /**
- * Has the threads that execute the tiles of an application return, each after the firing that is
+ * Has the threads that execute the tiles of an application return, each after the firings that are
  * under way; others that come to execute it return at once. Tasks are told at their next call of a
  * FIFO. Legal everywhere.
  */
@@ -2938,16 +2963,48 @@ static inline punctual_task_scheduler punctual_scheduled_by(uint32_t tile, punct
     scheduler.decide = decide;
     scheduler.parameter = parameter;
     scheduler.when = PUNCTUAL_OWN_TIME;
+    scheduler.firings = NULL;
+    scheduler.firing_count = 0;
     return scheduler;
 }
 
-/* The same, asked once in each slot; null: turns. */
+/* A static order of a tile: the firings of one iteration, by the places of actors in the graph. */
+static inline punctual_task_scheduler punctual_scheduled_in_order(uint32_t tile,
+                                                                  const uint32_t *firings,
+                                                                  size_t firing_count)
+{
+    punctual_task_scheduler scheduler = punctual_scheduled_by(tile, NULL, NULL);
+    scheduler.firings = firings;
+    scheduler.firing_count = firing_count;
+    return scheduler;
+}
+
+/* A task scheduler that is asked once in each slot; null: turns. */
 static inline punctual_task_scheduler punctual_scheduled_between_slots(uint32_t tile,
                                                                        punctual_decide decide,
                                                                        void *parameter)
 {
     punctual_task_scheduler scheduler = punctual_scheduled_by(tile, decide, parameter);
     scheduler.when = PUNCTUAL_BETWEEN_SLOTS;
+    return scheduler;
+}
+
+/* The same, and a firing that a slot interrupts waits for its turn. Null, and owners of the slots in
+ * `firings`: time division. */
+static inline punctual_task_scheduler punctual_scheduled_passing_over(uint32_t tile,
+                                                                      punctual_decide decide,
+                                                                      void *parameter)
+{
+    punctual_task_scheduler scheduler = punctual_scheduled_by(tile, decide, parameter);
+    scheduler.when = PUNCTUAL_PASSED_OVER;
+    return scheduler;
+}
+
+/* A tile whose actors are threads, one for each. */
+static inline punctual_task_scheduler punctual_scheduled_inline(uint32_t tile)
+{
+    punctual_task_scheduler scheduler = punctual_scheduled_by(tile, NULL, NULL);
+    scheduler.when = PUNCTUAL_INLINE;
     return scheduler;
 }
 

@@ -61,17 +61,19 @@ impl Entry {
         })
     }
 
-    /// A tile that nobody executes.
+    /// A tile that nobody executes; where the core decides, one of its actors.
     fn tile(&self, number: u32) -> Result<MutexGuard<'_, Tile>, Status> {
         let cpu = u16::try_from(number).map(CpuId);
-        let mut tiles = self.tiles.iter();
-        let tile = tiles.find(|(tile, _, _)| Ok(tile.cpu) == cpu);
-        let (_, tile, _) = tile.ok_or(Status::PUNCTUAL_INVALID)?;
-        match tile.try_lock() {
-            Ok(tile) => Ok(tile),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Status::PUNCTUAL_BUSY),
+        let here = self.tiles.iter().filter(|(tile, _, _)| Ok(tile.cpu) == cpu);
+        let mut none = Status::PUNCTUAL_INVALID;
+        for (_, tile, _) in here {
+            match tile.try_lock() {
+                Ok(tile) => return Ok(tile),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => none = Status::PUNCTUAL_BUSY,
+            }
         }
+        Err(none)
     }
 
     /// What is wrong with it, a line for each tile; empty: nothing.
@@ -166,8 +168,10 @@ pub extern "C" fn punctual_application_destroy(
 /// stops the application (`punctual_application_stop`). Where nobody may fire it looks again and
 /// again: what the thread has of the processor, a reservation for example, is the tile's, and
 /// nobody else notices what goes on there. The tile's task scheduler is called before each firing,
-/// or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`):
-/// `PUNCTUAL_INVALID` when that has none, or no time between them.
+/// or once in each slot of the branch that has the thread in its care (`PUNCTUAL_BETWEEN_SLOTS`,
+/// `PUNCTUAL_PASSED_OVER`): `PUNCTUAL_INVALID` when that has none, or no time between them. With
+/// `PUNCTUAL_INLINE` it executes an actor of the tile that no other thread executes, and yields
+/// after each firing.
 ///
 /// Tasks are executed once, until all of them have returned. One goes on until a FIFO blocks it or
 /// it returns; then the task scheduler is asked for the next that can go on.
@@ -195,8 +199,8 @@ pub extern "C" fn punctual_tile_run(
 
 /// One firing of a tile, on the calling thread: the task scheduler is asked, and the actor that it
 /// names fires. `PUNCTUAL_NOTHING` when it names nobody that may. `punctual_actor_firings` counts
-/// the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots
-/// or has tasks.
+/// the firing from the next call on. `PUNCTUAL_NOT_ALLOWED` for a tile that decides between slots,
+/// has tasks, or has a thread for each actor.
 /// Otherwise as `punctual_tile_run`, but legal everywhere;
 /// outside of a run a crash ends the process.
 #[unsafe(no_mangle)]
@@ -207,8 +211,9 @@ pub extern "C" fn punctual_tile_fire(
     answer(|| {
         let entry = find(application)?;
         let mut tile = entry.tile(tile)?;
-        if tile.is_between_slots() || tile.is_plain() {
-            let words = "a tile between slots, or with tasks, is executed by `punctual_tile_run`";
+        if tile.is_between_slots() || tile.is_plain() || tile.is_inline() {
+            let words =
+                "a tile between slots, inline or with tasks is executed by `punctual_tile_run`";
             keep_why(Why::Words(words.into()));
             return Err(Status::PUNCTUAL_NOT_ALLOWED);
         }
@@ -256,7 +261,7 @@ fn failed(said: String) -> Status {
     Status::PUNCTUAL_FAILED
 }
 
-/// Has the threads that execute the tiles of an application return, each after the firing that is
+/// Has the threads that execute the tiles of an application return, each after the firings that are
 /// under way; others that come to execute it return at once. Tasks are told at their next call of a
 /// FIFO. Legal everywhere.
 #[unsafe(no_mangle)]

@@ -102,10 +102,18 @@ pub enum punctual_when {
     /// After a firing the rest of its slot stays empty. The thread that executes the tile is in the
     /// care of a branch in slots (`PUNCTUAL_SLOTS`) with `scheduling_ns` between them.
     PUNCTUAL_BETWEEN_SLOTS = 1,
+    /// As `PUNCTUAL_BETWEEN_SLOTS`, but a firing that a slot interrupted is passed over until its
+    /// turn comes. So each actor has a stack of its own of 256 KiB, and the tile is executed once,
+    /// up to the stop of its application.
+    PUNCTUAL_PASSED_OVER = 2,
+    /// Never: as many threads as it has actors execute the tile, and each fires one of them. They
+    /// are aperiodic equals in one place, whose turns are the order.
+    PUNCTUAL_INLINE = 3,
 }
 
-/// The task scheduler of one tile. A tile without one has its actors fire by turns, in own time.
-/// Made by `punctual_scheduled_by` and `punctual_scheduled_between_slots` below, which set `size`.
+/// The order of one tile. A tile without one has its actors fire by turns, in own time. Made by
+/// `punctual_scheduled_by`, `punctual_scheduled_in_order`, `punctual_scheduled_between_slots`,
+/// `punctual_scheduled_passing_over` and `punctual_scheduled_inline` below, which set `size`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct punctual_task_scheduler {
@@ -113,12 +121,19 @@ pub struct punctual_task_scheduler {
     pub size: usize,
     /// The tile.
     pub tile: u32,
-    /// Chooses. Null: turns, between slots.
+    /// Chooses. Null: turns, or `firings`.
     pub decide: punctual_decide,
     /// What it gets.
     pub parameter: *mut c_void,
     /// One of `punctual_when`.
     pub when: u32,
+    /// Instead of `decide` a list of actors, by their places in the graph. In own time it is a
+    /// static order: the firings of one iteration, again and again. With `PUNCTUAL_PASSED_OVER` it
+    /// has the owners of the slots, one after the other; a slot whose owner may not fire stays
+    /// empty. Null: none.
+    pub firings: *const u32,
+    /// How many.
+    pub firing_count: usize,
 }
 
 /// An application: its actors and its FIFOs, and what goes with them. Made by `punctual_graph_of`
@@ -162,23 +177,45 @@ pub(crate) struct Parts {
 /// ones, it learns from the thread that executes it.
 struct Tiles {
     between: Vec<u16>,
+    orders: Vec<(u32, When, OrderRule)>,
 }
 
 impl Tiles {
-    fn of(schedulers: &[punctual_task_scheduler]) -> Result<Tiles, Status> {
-        let mut between = Vec::new();
+    /// # Safety
+    /// `firings` of each is null or to as many as it says.
+    unsafe fn of(schedulers: &[punctual_task_scheduler]) -> Result<Tiles, Status> {
+        let (mut between, mut orders) = (Vec::new(), Vec::new());
         for (place, one) in schedulers.iter().enumerate() {
             let tile = number(one.tile)?;
             if schedulers.iter().take(place).any(|o| o.tile == one.tile) {
                 return invalid(format!("tile {tile} has two task schedulers"));
             }
-            match one.when {
-                OWN_TIME => {}
-                BETWEEN_SLOTS => between.push(tile),
-                _ => return Err(Status::PUNCTUAL_INVALID),
+            let when = match one.when {
+                OWN_TIME => When::OwnTime,
+                BETWEEN_SLOTS => When::BetweenSlots(Preempted::Continues),
+                PASSED_OVER => When::BetweenSlots(Preempted::PassedOver),
+                INLINE => When::Inline,
+                _ => return invalid(format!("tile {tile} decides at an unknown instant")),
+            };
+            // SAFETY: as the caller vouches.
+            let firings = unsafe { all(one.firings, one.firing_count) }?;
+            let listed: Vec<_> = firings.iter().map(|&actor| ActorId(actor)).collect();
+            if one.decide.is_some() && (!listed.is_empty() || when == When::Inline) {
+                return invalid(format!(
+                    "tile {tile} has a task scheduler, and another order beside it"
+                ));
             }
+            let by = match when {
+                _ if listed.is_empty() => OrderRule::RoundRobin,
+                When::BetweenSlots(_) => OrderRule::Tdm(listed),
+                When::OwnTime | When::Inline => OrderRule::Static(listed),
+            };
+            if when.is_between_slots() {
+                between.push(tile);
+            }
+            orders.push((one.tile, when, by));
         }
-        Ok(Tiles { between })
+        Ok(Tiles { between, orders })
     }
 
     fn tile(&self, tile: u32) -> Result<Tile, Status> {
@@ -191,16 +228,15 @@ impl Tiles {
         })
     }
 
-    fn orders(&self) -> Vec<Order> {
-        let order = |(place, &tile): (u16, &u16)| Order {
-            tile: Tile {
-                cpu: CpuId(tile),
-                scheduler: Some(SchedulerId(place)),
-            },
-            when: When::BetweenSlots(Preempted::Continues),
-            by: OrderRule::RoundRobin,
+    fn orders(&self) -> Result<Vec<Order>, Status> {
+        let order = |(tile, when, by): &(u32, When, OrderRule)| {
+            Ok(Order {
+                tile: self.tile(*tile)?,
+                when: *when,
+                by: by.clone(),
+            })
         };
-        (0..).zip(&self.between).map(order).collect()
+        self.orders.iter().map(order).collect()
     }
 
     /// A system of so many CPUs for `graph`, whose firings fit into a slot.
@@ -247,6 +283,8 @@ impl Tiles {
 
 const OWN_TIME: u32 = punctual_when::PUNCTUAL_OWN_TIME as u32;
 const BETWEEN_SLOTS: u32 = punctual_when::PUNCTUAL_BETWEEN_SLOTS as u32;
+const PASSED_OVER: u32 = punctual_when::PUNCTUAL_PASSED_OVER as u32;
+const INLINE: u32 = punctual_when::PUNCTUAL_INLINE as u32;
 
 /// An array of structures that begin with their size.
 ///
@@ -276,12 +314,13 @@ impl Parts {
         let mut graph = Graph::new(unsafe { text(from.name) }?);
         // SAFETY: as the caller vouches.
         let schedulers = unsafe { all_sized(from.schedulers, from.scheduler_count) }?;
-        let tiles = Tiles::of(&schedulers)?;
+        // SAFETY: as the caller vouches.
+        let tiles = unsafe { Tiles::of(&schedulers) }?;
         for actor in &actors {
             // SAFETY: as the caller vouches.
             unsafe { add_actor(&mut graph, &tiles, actor) }?;
         }
-        graph.orders = tiles.orders();
+        graph.orders = tiles.orders()?;
         graph.plain = are_tasks(&actors)?;
         for fifo in &fifos {
             // SAFETY: as the caller vouches.
@@ -374,8 +413,9 @@ impl Parts {
         }
         for described in &self.schedulers {
             let tile = self.tiles.tile(described.tile)?;
+            let declared = described.when != OWN_TIME || described.firing_count > 0;
             let decide = match described.decide {
-                None if described.when == BETWEEN_SLOTS => continue,
+                None if declared => continue,
                 decide => decide.ok_or(Status::PUNCTUAL_INVALID)?,
             };
             // SAFETY: as the caller vouches.

@@ -403,7 +403,8 @@ impl TileBook {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Has the calls of FIFOs of its tasks wait no more, and move nothing any more, for good.
+    /// Has the calls of FIFOs of its tasks wait no more, and move nothing any more, for good. Where
+    /// preempted firings are passed over, no firing begins any more.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

@@ -8,7 +8,8 @@
 //! The leader is a direct thread, too. It says from when on a preemption hands over to it: from the
 //! end of the slot that it has decided on. So it decides before any instruction of an actor in the
 //! next slot. The engine is shared, under a helping lock: an actor that was preempted in the middle
-//! of a transition finishes that first.
+//! of a transition finishes that first. Once somebody stops the tile, firings under way come to
+//! their ends, and so do the threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -44,6 +45,26 @@ pub(crate) struct Passing {
     duties: Vec<Box<dyn Duty>>,
     between: Between,
     book: Arc<TileBook>,
+    /// A failure stops the tile: its program waits for it.
+    returns: bool,
+}
+
+/// Where a thread of the tile fails.
+#[derive(Clone)]
+struct Failure {
+    book: Arc<TileBook>,
+    stops: bool,
+}
+
+impl Failure {
+    fn of(&self, life: impl FnOnce()) {
+        if let Err(said) = job::contain(life) {
+            self.book.fail(&said);
+            if self.stops {
+                self.book.stop();
+            }
+        }
+    }
 }
 
 impl Passing {
@@ -58,10 +79,19 @@ impl Passing {
             duties,
             between,
             book,
+            returns: false,
         }
     }
 
-    /// On its light thread, until the end of the run.
+    /// The same, for a program that goes on after a failure.
+    pub(crate) fn returning(self) -> Passing {
+        Passing {
+            returns: true,
+            ..self
+        }
+    }
+
+    /// On its light thread, until somebody stops it.
     pub(crate) fn run(mut self) -> Result<(), DirectError> {
         let actors = self.engine.actors();
         let mut scheduler = Scheduler::try_new(actors + 1, STACK)?;
@@ -85,12 +115,14 @@ impl Passing {
             others: others.clone(),
             notes: Notes::new(Arc::clone(&self.book), Meter::new()),
         };
-        let book = Arc::clone(&self.book);
+        let failure = Failure {
+            book: Arc::clone(&self.book),
+            stops: self.returns,
+        };
+        let leads = failure.clone();
         let lead = scheduler.spawn(move || {
-            if let Err(said) = job::contain(|| leader.lead()) {
-                book.fail(&said);
-            }
-            loop {
+            leads.of(|| leader.lead());
+            while !leads.book.is_stopped() {
                 job::checkpoint();
                 core::hint::spin_loop();
             }
@@ -110,12 +142,8 @@ impl Passing {
                 duty,
                 notes: Notes::told(Arc::clone(&self.book), meter),
             };
-            let book = Arc::clone(&self.book);
-            all.push(scheduler.spawn(move || {
-                if let Err(said) = job::contain(|| thread.live()) {
-                    book.fail(&said);
-                }
-            })?);
+            let failure = failure.clone();
+            all.push(scheduler.spawn(move || failure.of(|| thread.live()))?);
         }
         // Nobody has set it.
         let _ = threads.set(all);
@@ -154,6 +182,9 @@ impl Leader {
         let mut fires = None;
         loop {
             job::checkpoint();
+            if self.notes.book.is_stopped() {
+                return self.finish();
+            }
             let slot = self.slot_ends();
             if self.between.begins(self.notes.read().now) {
                 fires = match self.notes.book.has_failed() {
@@ -163,13 +194,37 @@ impl Leader {
             }
             match fires {
                 Some(place) => {
-                    fires = self.hand_over(place).then_some(place);
+                    let slot = self.slot_ends().unwrap_or(Instant::MAX);
+                    fires = self.hand_over(place, slot).then_some(place);
                     if fires.is_none() {
                         self.notes.idles();
                     }
                 }
                 None => core::hint::spin_loop(),
             }
+        }
+    }
+
+    /// No firing begins any more. Those under way end, unless an actor has failed.
+    fn finish(&mut self) {
+        loop {
+            let now = self.notes.read().now;
+            let book = Arc::clone(&self.notes.book);
+            let pen = &mut Pen {
+                book: &book,
+                at: now,
+            };
+            let next = match self.shared.lock() {
+                Ok(mut shared) if !book.has_failed() => shared.engine.finish(pen),
+                _ => None,
+            };
+            let Some(place) = next else { return };
+            self.notes.executes(place);
+            if self.hand_over(place, Instant::MAX) {
+                // Its thread has ended.
+                return;
+            }
+            self.notes.idles();
         }
     }
 
@@ -183,6 +238,8 @@ impl Leader {
     fn decide(&mut self, before: Option<Instant>) -> Option<usize> {
         self.notes.decides(true);
         let now = self.notes.decided();
+        // A slot that ended meanwhile: this is the decision of the next one.
+        self.between.begins(now.now);
         let mut shared = self.shared.lock().ok()?;
         let shared = &mut *shared;
         let book = &*self.notes.book;
@@ -213,13 +270,12 @@ impl Leader {
         Some(place)
     }
 
-    /// The rest of the slot is this actor's. Returns when its firing has ended (`false`), or when
-    /// it was interrupted and its slot is over (`true`).
-    fn hand_over(&mut self, place: usize) -> bool {
+    /// The time up to the end of a slot is this actor's. Returns when its firing has ended
+    /// (`false`), or when it was interrupted and its slot is over (`true`).
+    fn hand_over(&mut self, place: usize, slot: Instant) -> bool {
         let Some(&thread) = self.threads.get().and_then(|all| all.get(place)) else {
             return false;
         };
-        let slot = self.slot_ends().unwrap_or(Instant::MAX);
         let others = &self.others[place];
         if let Some(left) = self.left[place].take() {
             let more = self.notes.read().executed.ticks().saturating_sub(left);
@@ -275,12 +331,14 @@ struct ActorThread {
 }
 
 impl ActorThread {
-    /// Firing after firing, each handed over by the leader.
+    /// Firing after firing, each handed over by the leader, until somebody stops the tile.
     fn live(&mut self) {
         loop {
             job::checkpoint();
-            if let Some((number, phase)) = self.begin() {
-                self.fire(number, phase);
+            match self.begin() {
+                Some((number, phase)) => self.fire(number, phase),
+                None if self.notes.book.is_stopped() => return,
+                None => {}
             }
             // To the leader.
             direct::yield_now();
@@ -300,7 +358,8 @@ impl ActorThread {
         let (executed, entries) = shared.begun[self.place];
         self.notes.begin(executed, entries);
         let firing = (shared.engine.firings(self.place)?, rule.phase());
-        (state.0 == State::Claim).then_some(firing)
+        let begins = state.0 == State::Claim && !self.notes.book.has_failed();
+        begins.then_some(firing)
     }
 
     fn fire(&mut self, number: u64, phase: usize) {
@@ -343,6 +402,10 @@ impl ActorThread {
         let Ok(mut shared) = self.shared.lock() else {
             return;
         };
+        if self.notes.book.is_stopped() && self.notes.book.has_failed() {
+            // Nobody decides any more who goes on: what its firing did is lost.
+            return;
+        }
         let fifos = &mut Part {
             gauges: &self.gauges,
             own: Some(&mut self.ends),

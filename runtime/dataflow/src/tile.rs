@@ -6,8 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use punctual_direct::DirectError;
-use punctual_firing::{Activity, Engine};
+use punctual_firing::{Activity, Engine, RoundRobin, When};
 use punctual_linux::{Body, job};
+use punctual_model::Graph;
 
 use crate::actor::{self, Duty};
 use crate::between::{AnyScheduler, Between};
@@ -38,6 +39,8 @@ pub struct Tile {
     plain: Option<PlainTile>,
     /// The same, also when they have run.
     is_plain: bool,
+    /// It decides between slots, also when it has run.
+    is_between: bool,
     /// It is one actor, in turns with the others of its tile.
     turns: Option<Turns>,
 }
@@ -73,6 +76,7 @@ impl Tile {
             notes,
             decides: true,
             idle: true,
+            is_between: modes.between.is_some(),
             between: modes.between,
             is_plain: modes.plain.is_some(),
             plain: modes.plain,
@@ -194,16 +198,28 @@ impl Tile {
         }
     }
 
+    /// Its parts, where preempted firings are passed over. They are gone then.
+    fn passing(&mut self) -> Option<Passing> {
+        let between = self.between.take_if(|between| between.passes_over)?;
+        let nobody = Engine::of(
+            &Graph::default(),
+            core::iter::empty(),
+            When::OwnTime,
+            Box::new(RoundRobin) as AnyScheduler,
+        );
+        let engine = core::mem::replace(&mut self.engine, nobody);
+        let ends = core::mem::take(&mut self.ends);
+        let parts = (engine, ends, core::mem::take(&mut self.duties));
+        Some(Passing::new(parts, between, Arc::clone(self.book())))
+    }
+
     /// In a run: until the end of it.
     fn run(mut self) -> Result<(), DirectError> {
         if let Some(plain) = self.plain {
             return plain.run(&self.notes.book);
         }
-        match self.between.take_if(|between| between.passes_over) {
-            Some(between) => {
-                let parts = (self.engine, self.ends, self.duties);
-                Passing::new(parts, between, self.notes.book).run()
-            }
+        match self.passing() {
+            Some(passing) => passing.run(),
             None => {
                 self.run_until(|_| false);
                 Ok(())

@@ -527,6 +527,22 @@ fn an_application_in_c_that_decides_between_slots_begins_one_firing_in_each() {
 }
 
 #[test]
+fn applications_in_c_pass_over_a_firing_that_a_slot_interrupted() {
+    if let Some(said) = says("runtime/capi/library/tests/c/passed_over.c") {
+        let expected = "firings are passed over, by turns, by an own order and by owners\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn static_orders_and_threads_of_the_core_are_orders_in_c_too() {
+    if let Some(said) = says("runtime/capi/library/tests/c/orders.c") {
+        let expected = "static orders are kept, and threads of the core take turns\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
 fn tasks_in_c_come_to_their_ends_or_are_told_to_and_one_that_crashes_ends_its_tile() {
     if let Some(said) = says("runtime/capi/library/tests/c/completion.c") {
         assert_eq!(said, "tasks come to their ends, or are told to\n");

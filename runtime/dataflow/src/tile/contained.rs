@@ -13,11 +13,17 @@ use crate::slots::Slots;
 impl Tile {
     /// Whether it decides once in each of its slots.
     pub fn is_between_slots(&self) -> bool {
-        self.between.is_some()
+        self.is_between
+    }
+
+    /// Whether the core decides on it: it is one of its actors.
+    pub fn is_inline(&self) -> bool {
+        self.turns.is_some()
     }
 
     /// Gives it the slots of `home` in a system, which its thread has from now on. A firing that
-    /// was interrupted goes on in them. `false`: it decides in own time, or there are none.
+    /// was interrupted goes on in them. One that has been executed for good needs none. `false`: it
+    /// decides in own time, or there are none.
     /// O(schedulers + n log n slots).
     pub fn settle(&mut self, system: &System, home: TileId) -> bool {
         let slots = Slots::of(system, home, Meter::new().frequency());
@@ -26,6 +32,7 @@ impl Tile {
                 *between = Between::new(slots, between.passes_over);
                 true
             }
+            (None, Some(_)) => self.is_between,
             _ => false,
         }
     }
@@ -72,16 +79,36 @@ impl Tile {
         }
     }
 
+    /// Its actors as threads of one, once: until [`crate::TileBook::stop`], and the ends of firings
+    /// that are under way then.
+    fn pass(&mut self) -> Result<(), String> {
+        let book = Arc::clone(self.book());
+        let ran = self.while_whole(|tile| match tile.passing() {
+            Some(passing) => passing.returning().run(),
+            None => Ok(()),
+        });
+        if let Err(error) = ran? {
+            book.fail_with(error.to_string());
+        }
+        self.while_whole(|_| ())
+    }
+
     /// As [`Tile::run_until`], to the end of the application where an actor or the task scheduler
-    /// fails: it fires no more on this tile. One with tasks executes them once, to their ends,
-    /// whatever `until` says ([`crate::TileBook::stop`]).
+    /// fails: it fires no more on this tile. One with tasks executes them once, to their ends, and
+    /// one that passes firings over is executed once, whatever `until` says
+    /// ([`crate::TileBook::stop`]).
     ///
     /// # Errors
     /// In words: which of them failed, in this call or before.
     pub fn run_contained(&mut self, mut until: impl FnMut() -> bool) -> Result<(), String> {
-        match self.is_plain {
-            true => self.complete(),
-            false => self.while_whole(|tile| tile.run_until(|_| until())),
+        let continues = self
+            .between
+            .as_ref()
+            .is_some_and(|between| !between.passes_over);
+        match (self.is_plain, self.is_between && !continues) {
+            (true, _) => self.complete(),
+            (_, true) => self.pass(),
+            _ => self.while_whole(|tile| tile.run_until(|_| until())),
         }
     }
 
