@@ -17,7 +17,7 @@ const GRAPHS_OF_A_PUSH: u64 = 3_000;
 /// Gangs that every push judges.
 const GANGS_OF_A_PUSH: u64 = 300;
 /// Systems with planned groups that every push judges.
-const GROUPS_OF_A_PUSH: u64 = 3_000;
+const GROUPS_OF_A_PUSH: u64 = 10_000;
 
 #[derive(Args)]
 pub(crate) struct SoundnessOptions {

@@ -19,7 +19,7 @@ use punctual_trace::Record;
 use crate::describe::describe;
 use crate::tally::{Tally, Violation};
 pub use look::{Broken, Contradiction, Promise};
-use look::{Look, burn, starts};
+use look::{Look, Start, burn, starts};
 pub use play::{Misplan, Played};
 
 /// The disturbance of a run.
@@ -131,13 +131,27 @@ impl GroupJudge {
             false => tally.refused += 1,
         }
         let other = usize::try_from(index % 3).unwrap_or(0) + 1;
+        let mut runs = Vec::with_capacity(2);
         for disturbed in [Disturbed::Nothing, Disturbed::ALL[other]] {
             let name = format!("{disturbed:?}");
             tally.situations += 1;
             match self.situation((index, &system), (verdict, answer), disturbed, tally) {
-                Ok(run) => count(&run, tally),
+                Ok(run) => {
+                    count(&run, tally);
+                    runs.push((name, run));
+                }
                 Err((kind, what)) => {
                     tally.violations.push(broken(&name, what, &system));
+                    return Some(kind);
+                }
+            }
+        }
+        for (name, run) in &runs {
+            match self.as_the_analysis(run, answer) {
+                Ok(0) => {}
+                Ok(_) => tally.branch(GROUP_BRANCHES[14].to_owned()),
+                Err((kind, what)) => {
+                    tally.violations.push(broken(name, what, &system));
                     return Some(kind);
                 }
             }
@@ -203,7 +217,7 @@ impl GroupJudge {
     }
 
     /// The last request was refused: without it all others are planned at the same instants.
-    /// `false`: there was no such request.
+    /// `false`: there was no such request, or there is a later one without it.
     fn without_the_refused(
         &self,
         run: &GroupRun,
@@ -216,9 +230,11 @@ impl GroupJudge {
         let Some(last) = asked.max_by_key(|outcome| outcome.requested) else {
             return Ok(false);
         };
-        let others = run.played.outcomes.iter();
-        let others = others.filter(|other| other.requested >= last.requested && *other != last);
-        if last.refused.is_none() || others.count() > 0 {
+        let is_last = |played: &Played| {
+            let mut others = played.outcomes.iter().filter(|other| *other != last);
+            !others.any(|other| other.requested >= last.requested)
+        };
+        if last.refused.is_none() || !is_last(&run.played) {
             return Ok(false);
         }
         let kind = last.kind;
@@ -229,10 +245,13 @@ impl GroupJudge {
         };
         let again = play::play(&run.system, answer, (&Faults::default(), index), unasked);
         let again = again.map_err(|what| (Broken::Run, what))?;
+        // Nothing is held back without it. So a segment may end earlier and ask for a child while
+        // requests are still planned.
+        if !is_last(&again) {
+            return Ok(false);
+        }
         // One that is refused has executed nothing.
-        let (before, after) = (starts(&run.played), starts(&again));
-        let moved = before.iter().find(|(one, at)| after.get(*one) != Some(*at));
-        match moved.or(after.iter().find(|(one, _)| !before.contains_key(*one))) {
+        match moved(&run.played, &again).or_else(|| moved(&again, &run.played)) {
             Some(one) => {
                 let words = format!("a request that is refused moves a segment: {one:?}");
                 Err((Broken::Refusal, words))
@@ -240,6 +259,23 @@ impl GroupJudge {
             None => Ok(true),
         }
     }
+}
+
+/// A segment that was executed in one of two runs, and is planned elsewhere or missing in the
+/// other. A kill may come earlier there, and then it is not executed.
+fn moved(one: &Played, other: &Played) -> Option<Start> {
+    let (own, theirs) = (starts(one), starts(other));
+    let is_killed = |start: &Start| {
+        let mut same = other
+            .outcomes
+            .iter()
+            .filter(|outcome| (outcome.kind, outcome.arrival.ticks()) == (start.0.0, start.0.1));
+        same.any(|outcome| outcome.killed.is_some())
+    };
+    own.into_iter().find(|start| match theirs.get(&start.0) {
+        Some(planned) => *planned != start.1,
+        None => !is_killed(start),
+    })
 }
 
 /// The first step of a plan that a shard has refused.
@@ -306,7 +342,7 @@ fn faults(random: &mut Random, system: &System, disturbed: Disturbed) -> Faults 
 }
 
 /// Counts what a long run must have seen.
-pub(crate) const GROUP_BRANCHES: [&str; 14] = [
+pub(crate) const GROUP_BRANCHES: [&str; 15] = [
     "group: done",
     "group: refused",
     "group: out of time",
@@ -321,6 +357,7 @@ pub(crate) const GROUP_BRANCHES: [&str; 14] = [
     "run once",
     "group: its parent would wait too long",
     "group: planned in the time that is allowed",
+    "requests answered as by the analysis beside the plan",
 ];
 
 fn count(run: &GroupRun, tally: &mut Tally) {

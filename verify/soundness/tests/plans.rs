@@ -52,6 +52,18 @@ fn no_group_that_is_admitted_misses_and_no_segment_starts_later_than_planned() {
     assert!(early > 10 * late, "{early} early, {late} late");
 }
 
+/// Runs in which only what a request that is refused holds back differs: with it a child is asked
+/// for when the run is over, or a kill comes before a segment.
+#[test]
+fn a_run_without_a_refused_request_may_ask_and_kill_earlier() {
+    for (seed, index) in [(1, 8_536), (2, 1_804)] {
+        let judge = GroupJudge { seed, ..JUDGE };
+        let mut tally = Tally::default();
+        assert_eq!(judge.judge(index, &mut tally), None);
+        assert_eq!(tally.situations, 2);
+    }
+}
+
 #[test]
 fn missing_time_makes_plans_late_and_never_wrong() {
     let (_, late) = starts(60, Disturbed::MissingTime);

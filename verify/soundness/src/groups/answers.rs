@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use punctual::kern::{AgendaStep, Event, TraceEvent};
 use punctual_analysis::{GroupRequest, Plan, PlanVerdict, RunningPlan, admit_request};
 use punctual_model::{Group, GroupId, Instant, Ns, Request, Span, System};
-use punctual_sim::{GroupOutcome, Why};
+use punctual_sim::{Execution, GroupOutcome, Why};
+use punctual_trace::{Log, Record};
 
 use super::draw::DURATION;
 use super::play::Played;
@@ -16,6 +18,8 @@ struct Answers<'a> {
     played: &'a Played,
     /// By group: its segments as a run numbers them.
     orders: Vec<Vec<usize>>,
+    /// By CPU and instant of a start: how many requests that CPU had heard of before it.
+    heard: BTreeMap<(usize, Instant), u64>,
     running: RunningPlan,
 }
 
@@ -38,6 +42,7 @@ pub(super) fn compare(
         plan: answer.plan.as_ref(),
         played,
         orders: system.groups.iter().map(Group::in_order).collect(),
+        heard: heard(&played.log),
         running,
     };
     answers.all()
@@ -53,7 +58,8 @@ impl Answers<'_> {
             if !self.is_whole(outcome) {
                 return Ok(count);
             }
-            self.tell(at(outcome.requested).max(self.running.cutoff()));
+            let now = at(outcome.requested).max(self.running.cutoff());
+            self.tell(now, count);
             self.one(outcome)?;
             count += 1;
         }
@@ -105,14 +111,15 @@ impl Answers<'_> {
         (group, instance)
     }
 
-    /// The plan hears of all that was executed by then, in the order of time.
-    fn tell(&mut self, now: Instant<Ns>) {
+    /// The plan hears of all that was executed before so many requests were planned and this one
+    /// is, in the order of time. A segment may start at the instant of a plan because of it.
+    fn tell(&mut self, now: Instant<Ns>, before: u64) {
         let mut heard = Vec::new();
         for outcome in &self.played.outcomes {
             let whose = self.instance(outcome);
             let order = &self.orders[outcome.kind];
             for (&segment, one) in order.iter().zip(&outcome.executions) {
-                let begun = one.filter(|one| at(one.start) <= now);
+                let begun = one.filter(|one| self.heard_before(one) <= before);
                 heard.extend(begun.map(|one| match at(one.end) <= now {
                     true => (at(one.end), false, whose, segment),
                     false => (at(one.start), true, whose, segment),
@@ -126,6 +133,11 @@ impl Answers<'_> {
                 false => self.running.ended(whose, segment, when),
             };
         }
+    }
+
+    fn heard_before(&self, one: &Execution) -> u64 {
+        let heard = self.heard.get(&(one.cpu, one.start));
+        heard.copied().unwrap_or(u64::MAX)
     }
 
     fn one(&mut self, outcome: &GroupOutcome) -> Result<(), String> {
@@ -200,6 +212,31 @@ impl Answers<'_> {
         }
         Ok(())
     }
+}
+
+/// By CPU and instant of a start: the requests that the CPU had heard of.
+fn heard(log: &Log) -> BTreeMap<(usize, Instant), u64> {
+    let mut all = BTreeMap::new();
+    for (cpu, log) in log.cpus.iter().enumerate() {
+        let (mut now, mut count) = (Instant::ZERO, 0);
+        for (_, record) in &log.records {
+            match record {
+                Record::Entry(entry) => {
+                    now = entry.now;
+                    let cutoff = match entry.event {
+                        Event::Agenda(AgendaStep::Hold { cutoff }) => cutoff,
+                        _ => None,
+                    };
+                    count += u64::from(cutoff.is_some());
+                }
+                Record::Trace(TraceEvent::SegmentStarted { .. }) => {
+                    let _ = all.insert((cpu, now), count);
+                }
+                _ => {}
+            }
+        }
+    }
+    all
 }
 
 fn at(ticks: Instant) -> Instant<Ns> {

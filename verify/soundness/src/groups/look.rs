@@ -1,5 +1,7 @@
 //! A run of groups, held against the words of the model
 
+use std::collections::BTreeMap;
+
 use punctual_model::{Group, GroupId, Instant, Mode, Ns, Span, Spawn, System, Work, WorkSource};
 use punctual_sim::{Execution, GroupOutcome};
 
@@ -369,12 +371,12 @@ fn ticks_after(arrival: Instant, later: Span<Ns>) -> Instant {
     arrival.saturating_add(Span::from_ticks(later.as_ns()))
 }
 
-/// The plan as it was executed: by kind, arrival and place the planned starts.
-pub(super) type Starts = std::collections::BTreeMap<(usize, u64, usize), u64>;
+/// Kind, arrival and place of a segment, and its planned start.
+pub(super) type Start = ((usize, u64, usize), u64);
 
-/// The plan of a run.
-pub(super) fn starts(played: &Played) -> Starts {
-    let mut starts = Starts::new();
+/// The plan of a run as it was executed.
+pub(super) fn starts(played: &Played) -> BTreeMap<(usize, u64, usize), u64> {
+    let mut starts = BTreeMap::new();
     for outcome in &played.outcomes {
         for (place, one) in outcome.executions.iter().enumerate() {
             let Some(one) = one else { continue };

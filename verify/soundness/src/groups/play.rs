@@ -11,7 +11,7 @@ use punctual_trace::{Header, Log, Mode, Recorder};
 use super::draw::DURATION;
 
 /// Memory for the log of one CPU.
-const LOG_BYTES: usize = 1 << 20;
+const LOG_BYTES: usize = 1 << 19;
 
 /// Makes the planner of a simulation wrong.
 pub type Misplan = fn(&mut Groups);
