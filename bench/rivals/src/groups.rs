@@ -83,6 +83,26 @@ impl Group {
         write(&self.folder.join("cgroup.procs"), &process.to_string())
     }
 
+    /// Takes a thread of this process in, which may execute for a slice of each period, both in
+    /// nanoseconds. It is of an ordinary class.
+    pub(crate) fn hold(&self, thread: i32, (period, slice): (u64, u64)) -> Result<(), String> {
+        let (period, slice) = (period / 1_000, slice / 1_000);
+        let set = |file: &str, text: String| {
+            write(&self.folder.join(file), &text).map_err(|why| match slice < LEAST_US {
+                true => "the kernel has no quota below 1 ms, and no period".into(),
+                false => format!("{slice} us of each {period} us: {why}"),
+            })
+        };
+        if self.folder.join("cpu.max").exists() {
+            set("cpu.max", format!("{slice} {period}"))?;
+            write(&self.folder.join("cgroup.type"), "threaded")?;
+            return write(&self.folder.join("cgroup.threads"), &thread.to_string());
+        }
+        set("cpu.cfs_period_us", period.to_string())?;
+        set(QUOTA_OF_ITS_OWN, slice.to_string())?;
+        write(&self.folder.join("tasks"), &thread.to_string())
+    }
+
     /// All the time, or the least that there is.
     pub(crate) fn limit(&self, runs: bool) -> Result<(), String> {
         let (unified, of_its_own) = match runs {
@@ -114,6 +134,8 @@ impl Drop for Group {
 
 /// Groups of ours are called so, and by the process that made them.
 const NAME: &str = "punctual-";
+/// The kernel's least quota, and its least period.
+const LEAST_US: u64 = 1_000;
 /// The quota in a hierarchy of version 1.
 const QUOTA_OF_ITS_OWN: &str = "cpu.cfs_quota_us";
 

@@ -9,7 +9,8 @@
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
 //! [`signals`]. Timers: [`timers`]. Queues of streams: [`queues`]. Classes: [`flips`]. Control
 //! groups: [`groups`]. Barriers: [`barriers`]. Cache lines: [`lines`]. A whole set of
-//! periodic threads: [`periodic`].
+//! periodic threads: [`periodic`]. Threads that the kernel holds to a slice of each period:
+//! [`throttled`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 pub mod barriers;
@@ -25,6 +26,7 @@ pub mod queues;
 pub mod reads;
 pub mod signals;
 pub mod slots;
+pub mod throttled;
 pub mod timers;
 
 mod alone;

@@ -92,6 +92,14 @@ fn fifo(priority: i32) -> Result<(), String> {
     check("SCHED_FIFO", changed).map(drop)
 }
 
+/// The calling thread gives up the class of its maker.
+pub(crate) fn ordinary_class() -> Result<(), String> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter lives during the call; it changes the calling thread alone.
+    let changed = unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) };
+    check("an ordinary class", changed).map(drop)
+}
+
 /// The argument of `sched_setattr`.
 #[repr(C)]
 struct Attributes {

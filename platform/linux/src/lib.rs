@@ -76,7 +76,9 @@ pub use run::foreign_policy::{
 };
 pub use run::life::{end_run, held_alive};
 pub use run::manage::{ManageError, home, manage, replace};
-pub use run::own::{change_own, own_lag_until, own_priority, run_clock_error, watch_clocks};
+pub use run::own::{
+    change_own, own_lag_until, own_priority, run_clock_error, run_clocks_apart, watch_clocks,
+};
 pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
 pub use run::room::{MOST_STACK_BYTES, MOST_THREADS, check_room};

@@ -996,14 +996,19 @@ typedef void (*punctual_phase)(void *argument, uint64_t iteration, uint64_t phas
  */
 typedef struct punctual_kept {
     /**
-     * Phases of any member that ended when the next might have begun without a barrier; 0: the
-     * gang was kept in step.
+     * Phases of any member that ended when the next might have begun without a barrier. 0, with
+     * `clocks_apart` at its greatest: the gang was kept in step.
      */
     uint64_t late_ends;
     /**
      * The phase from which on there were barriers; `UINT64_MAX`: there were none.
      */
     uint64_t barriers_from;
+    /**
+     * From when on (nanoseconds of the run) clocks were seen to differ by more than the proof counts
+     * with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
+     */
+    uint64_t clocks_apart;
     /**
      * 1: the barriers were left out without proof.
      */

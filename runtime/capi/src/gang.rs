@@ -90,11 +90,14 @@ pub enum punctual_apart {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct punctual_kept {
-    /// Phases of any member that ended when the next might have begun without a barrier; 0: the
-    /// gang was kept in step.
+    /// Phases of any member that ended when the next might have begun without a barrier. 0, with
+    /// `clocks_apart` at its greatest: the gang was kept in step.
     pub late_ends: u64,
     /// The phase from which on there were barriers; `UINT64_MAX`: there were none.
     pub barriers_from: u64,
+    /// From when on (nanoseconds of the run) clocks were seen to differ by more than the proof counts
+    /// with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
+    pub clocks_apart: u64,
     /// 1: the barriers were left out without proof.
     pub forced: c_int,
 }
@@ -497,11 +500,13 @@ pub unsafe extern "C" fn punctual_gang_supersteps(
             late_ends,
             barriers_from,
             forced,
+            clocks_apart,
         } = done.map_err(broken)?;
         let done = punctual_kept {
             late_ends,
             barriers_from: barriers_from.unwrap_or(u64::MAX),
             forced: c_int::from(forced),
+            clocks_apart: clocks_apart.unwrap_or(u64::MAX),
         };
         // SAFETY: as the caller vouches.
         unsafe { offer(kept, done) }

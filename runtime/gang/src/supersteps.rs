@@ -9,14 +9,15 @@
 //!
 //! on every member ([`Member::prove`]). The worst end is the response bound of the member's CPU, in
 //! which declared missing time and the latest start are. A phase that ends late all the same is
-//! noticed by its member: by its own clock, before the next phase.
+//! noticed by its member: by its own clock, before the next phase. Clocks that drift further apart
+//! than was counted with are noticed by the run, which compares them in idle time.
 //!
 //! Source: Nautilus §6.1-6.4.
 
 use core::fmt;
 use std::sync::atomic::Ordering;
 
-use punctual_linux::run_clock_error;
+use punctual_linux::{run_clock_error, run_clocks_apart};
 use punctual_model::{Ns, Span, readable};
 use punctual_thread::thread;
 
@@ -84,7 +85,7 @@ pub enum Supersteps {
     Barriers,
     /// By time: each phase is one job. A phase that ended late is counted.
     Time(Proof),
-    /// By time until a phase ends late, then by barriers as well.
+    /// By time until a phase ends late or clocks differ too much, then by barriers as well.
     TimeThenBarriers(Proof),
 }
 
@@ -98,20 +99,31 @@ pub struct Kept {
     pub barriers_from: Option<u64>,
     /// The barriers were left out without proof.
     pub forced: bool,
+    /// From when on (nanoseconds of the run) clocks were seen to differ by more than the proof
+    /// counts with; `None`: they were not.
+    pub clocks_apart: Option<u64>,
 }
 
 impl Kept {
-    /// Whether no phase ended late.
+    /// Whether no phase ended late, by clocks that did not differ too much.
     pub fn in_step(&self) -> bool {
-        self.late_ends == 0
+        self.late_ends == 0 && self.clocks_apart.is_none()
     }
 }
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.in_step() {
-            true => write!(f, "kept in step")?,
-            false => write!(f, "not kept in step: {} phases ended late", self.late_ends)?,
+        match (self.in_step(), self.late_ends) {
+            (true, _) => write!(f, "kept in step")?,
+            (false, 0) => write!(f, "not kept in step")?,
+            (false, late) => write!(f, "not kept in step: {late} phases ended late")?,
+        }
+        if let Some(from) = self.clocks_apart {
+            let from = readable(from);
+            write!(
+                f,
+                ": from {from} on clocks differ by more than was counted with"
+            )?;
         }
         if let Some(from) = self.barriers_from.filter(|_| !self.in_step()) {
             write!(f, ", with barriers from phase {from} on")?;
@@ -188,6 +200,7 @@ impl Member {
                     late_ends: 0,
                     barriers_from: Some(0),
                     forced: false,
+                    clocks_apart: None,
                 });
             }
             Supersteps::Time(proof) => (proof, false),
@@ -199,10 +212,12 @@ impl Member {
             false => None,
         };
         let late_ends = self.reduce(walk.late, u64::wrapping_add)?;
+        let apart = self.reduce(run_clocks_apart().unwrap_or(u64::MAX), u64::min)?;
         Ok(Kept {
             late_ends,
             barriers_from,
             forced: proof.forced,
+            clocks_apart: (apart < u64::MAX).then_some(apart),
         })
     }
 
@@ -215,6 +230,9 @@ impl Member {
             let next = first.saturating_add(period.saturating_mul(walk.done));
             if now().saturating_add(proof.clock_error.as_ns()) > next {
                 walk.late += 1;
+                told.store(true, Ordering::Relaxed);
+            }
+            if falls_back && run_clocks_apart().is_some() {
                 told.store(true, Ordering::Relaxed);
             }
             if walk.done < walk.all {

@@ -232,18 +232,28 @@ fn a_file_names_the_phases_of_each_member_in_order() {
 
 #[test]
 fn labels_say_what_a_result_is_worth() {
-    let kept = |late_ends, barriers_from, forced| {
+    let kept = |late_ends, barriers_from, forced, clocks_apart| {
         let kept = Kept {
             late_ends,
             barriers_from,
             forced,
+            clocks_apart,
         };
+        assert_eq!(kept.in_step(), late_ends == 0 && clocks_apart.is_none());
         kept.to_string()
     };
-    assert_eq!(kept(0, None, false), "kept in step");
-    assert_eq!(kept(0, None, true), "kept in step; unsafe: without proof");
+    assert_eq!(kept(0, None, false, None), "kept in step");
     assert_eq!(
-        kept(2, Some(7), false),
+        kept(0, None, true, None),
+        "kept in step; unsafe: without proof"
+    );
+    assert_eq!(
+        kept(2, Some(7), false, None),
         "not kept in step: 2 phases ended late, with barriers from phase 7 on"
+    );
+    // Clocks alone are enough.
+    assert_eq!(
+        kept(0, None, false, Some(5_000_000)),
+        "not kept in step: from 5ms on clocks differ by more than was counted with"
     );
 }

@@ -56,12 +56,32 @@ fn two_cpus_of_this_machine_are_studied() {
         "--grains",
         "1",
         "--periods-us",
-        "0,2000",
+        "0,10000",
+        "--rivals",
     ];
     let (summary, _) = answered(&folder, "bsp", &arguments);
     let all = rows(&summary);
     let row = all
         .iter()
-        .find(|(name, at, _)| name == "barriers, tree" && at[2] == 2_000);
+        .find(|(name, at, _)| name == "barriers, tree" && at[2] == 10_000);
     assert!(row.expect("a row").2.iter().any(|ps| *ps > 0), "{all:?}");
+    // Plain threads have a time for each slice, or the kernel's reason.
+    for (name, way) in [
+        ("cpu.max, no barriers", "cpu.max refused: "),
+        ("SCHED_DEADLINE, no barriers", "SCHED_DEADLINE refused: "),
+    ] {
+        let of = |wanted: &dyn Fn(&str) -> bool| {
+            let mut found = all
+                .iter()
+                .filter(|(name, at, _)| wanted(name) && at[2] == 10_000);
+            found.next().map(|(_, _, values)| values.clone())
+        };
+        let times = of(&|row| row == name).expect("a row");
+        let refused = of(&|row| row.starts_with(way));
+        assert_eq!(times.len(), 9);
+        match refused {
+            Some(refused) => eprintln!("{way}{refused:?}"),
+            None => assert!(times.iter().any(|ps| *ps > 0), "{name}: {times:?}"),
+        }
+    }
 }

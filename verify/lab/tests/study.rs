@@ -151,6 +151,7 @@ fn a_question_that_makes_no_sense_is_told_before_anything_is_measured() {
             "virtual time has the clocks that it is told",
         ),
         (&["bsp", "--grains", "0"], "grains"),
+        (&["bsp", "--rivals"], "virtual time has none"),
         (&["gang-admission", "--rounds", "0"], "rounds"),
         (&["plan-success", "--sets", "0"], "sets"),
         (&["plan-homes", "--runs", "4"], "too few for an interval"),

@@ -57,6 +57,16 @@ pub fn watch_clocks() {
     }
 }
 
+/// From when on (nanoseconds of the run) two clocks of this run were seen to differ by more than
+/// [`run_clock_error`], while they were watched; `None`: not so far, or on no thread of the pool.
+pub fn run_clocks_apart() -> Option<u64> {
+    let (light, frequency) = mine()?;
+    // SAFETY: the host outlives its threads; only atomics are used.
+    let host = unsafe { &*light.host() };
+    let (_, apart) = host.shared.clocks.as_ref()?.found();
+    apart.map(|at| frequency.ns_up(at))
+}
+
 /// Changes the constraint of the calling thread to `constraint` (nanoseconds), whose first arrival
 /// is at `at`, or at its zero-lag instant where that is later. The present job ends here; returns
 /// in the first job under the new constraint, and does not look whether the thread is to end. A

@@ -32,6 +32,9 @@ pub(crate) enum Question {
         members: Vec<u64>,
         grains: Vec<u64>,
         periods_us: Vec<u64>,
+        /// Whether plain threads do it as well that the kernel holds to the same.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        rivals: bool,
     },
     /// The share of sets that are planned.
     PlanSuccess { sets: u64 },
@@ -206,7 +209,12 @@ impl Study for Asked {
                 members,
                 grains,
                 periods_us,
+                rivals,
             } => {
+                if *rivals && self.world == World::Sim {
+                    let what = "rivals: virtual time has none; the kernel holds them";
+                    return Err(Failure::input(what).with_help("--on linux"));
+                }
                 most(members)?;
                 listed("grains", grains, 1_024)?;
                 let periods: Vec<u64> = periods_us

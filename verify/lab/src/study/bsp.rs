@@ -39,6 +39,15 @@ pub(crate) const MODES: [&str; 4] = [
     "no barriers, not proved",
     "by time",
 ];
+/// Rows of plain threads that the kernel holds to the same period and slice, on Linux.
+pub(crate) const HELD: [&str; 4] = [
+    "cpu.max, barriers",
+    "cpu.max, no barriers",
+    "SCHED_DEADLINE, barriers",
+    "SCHED_DEADLINE, no barriers",
+];
+/// Between such a way and the reason for which it refused a slice, in the name of a row.
+pub(crate) const REFUSED: &str = " refused: ";
 /// The greatest difference of starts that was seen, in picoseconds.
 pub(crate) const SKEW: &str = "skew";
 /// Whether the constraint is admitted, with the terms of the machine: 1 or 0.

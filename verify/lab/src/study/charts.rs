@@ -4,7 +4,7 @@ use punctual_lab::svg::{Axis, Chart, Mark, Series};
 
 use crate::answers::{Row, World, quantile, real};
 use crate::asked::{Asked, Question};
-use crate::bsp::MODES;
+use crate::bsp::{HELD, MODES};
 use crate::gang_admission::{FORMS, GANGS, STEPS};
 use crate::skew::{CORRECTIONS, LOADS, SPARED};
 use crate::sums::{Sum, extremes, joined, of_work, sorted_skews};
@@ -233,7 +233,42 @@ fn work(rows: &[Row]) -> Vec<Chart> {
         let others = (2..MODES.len()).filter_map(|mode| Some((mode, sum(*grain, mode)?)));
         charts.push(benefit(with, others, (figure, members, *grain)));
     }
+    for grain in &ends {
+        let named = |name: &str| sums.get(&(members, *grain, name.to_owned()));
+        charts.extend(held(named, (members, *grain)));
+    }
     charts
+}
+
+/// How much of its own rate at full utilization each has, with barriers: Punctual, and plain
+/// threads that the kernel holds to the same. `None`: there are no such threads.
+fn held<'a>(
+    named: impl Fn(&str) -> Option<&'a Sum>,
+    (members, grain): (u64, u64),
+) -> Option<Chart> {
+    named(HELD[0])?;
+    let mut all = Vec::new();
+    for (style, name) in [MODES[0], HELD[0], HELD[2]].into_iter().enumerate() {
+        let Some(sum) = named(name) else { continue };
+        let free = real(sum.free?);
+        let points = sum.points.iter();
+        let points = points.map(|(_, slice, ps)| (real(*slice), 100.0 * free / real(*ps)));
+        all.push(series(name, Mark::Points, style, points.collect()));
+    }
+    let line = vec![(0.0, 0.0), (100.0, 100.0)];
+    all.push(series("proportional", Mark::Thin, 4, line));
+    Some(Chart {
+        title: format!(
+            "Throttled with barriers, {members} members, grain {grain} (beside Fig. 13, 14)"
+        ),
+        notes: vec![
+            "A point on the line has its share. Members that seldom execute together are below it."
+                .into(),
+        ],
+        x: Axis::linear("slice in percent of the period").at(&[0.0, 20.0, 40.0, 60.0, 80.0, 100.0]),
+        y: Axis::linear("percent of the rate of aperiodic members"),
+        series: all,
+    })
 }
 
 fn rate(with: &Sum, (figure, members, grain): (u32, u64, u64)) -> Chart {

@@ -3,6 +3,7 @@
 mod admission;
 mod bsp;
 mod clocks;
+mod held;
 mod prices;
 mod starts;
 
@@ -36,7 +37,13 @@ pub(crate) fn measure(asked: &Asked, (first, second): Unit) -> Result<Vec<Row>, 
         Question::Clocks { .. } => clocks::unit(second),
         Question::GangAdmission { .. } => admission::unit(second),
         Question::Skew { .. } => starts::unit(&asked.costs, second),
-        Question::Bsp { grains, .. } => bsp::unit(&asked.costs, (first, second), grains),
+        Question::Bsp { grains, rivals, .. } => {
+            let mut rows = bsp::unit(&asked.costs, (first, second), grains)?;
+            if *rivals {
+                rows.extend(held::unit(first, second, grains)?);
+            }
+            Ok(rows)
+        }
         _ => Err("this study is of virtual time".into()),
     }
 }

@@ -61,6 +61,7 @@ use punctual_terminal::output;
     punctual study gang-admission --costs here.toml --out admission.jsonl --plot admission.svg\n  \
     punctual study skew --on linux --out live.jsonl --plot live.html\n  \
     punctual study bsp --costs here.toml --out part-3.jsonl --shard 3/8\n  \
+    punctual study bsp --on linux --grains 1,128 --periods-us 0,1000,10000 --rivals\n  \
     punctual study plan-homes --out homes.jsonl --plot homes.svg   # the seed alone decides\n  \
     punctual study merge part-*.jsonl --out whole.jsonl --plot whole.svg"
 )]
@@ -112,6 +113,9 @@ enum Action {
         /// Periods in microseconds, 0 for aperiodic members; 100 to 10,000 when left out
         #[arg(long, value_delimiter = ',', value_name = "US,...")]
         periods_us: Option<Vec<u64>>,
+        /// The same work in plain threads held by `cpu.max` and SCHED_DEADLINE as well
+        #[arg(long)]
+        rivals: bool,
         #[command(flatten)]
         run: RunArgs,
     },
@@ -266,6 +270,7 @@ fn execute(args: &Args) -> Ended {
             members,
             grains,
             periods_us,
+            rivals,
             run,
         } => {
             let all: Vec<u64> = (0..=100).map(|tenths| 100 * tenths).collect();
@@ -273,6 +278,7 @@ fn execute(args: &Args) -> Ended {
                 members: or(members, run.sizes(&bsp::MEMBERS)),
                 grains: or(grains, &bsp::GRAINS),
                 periods_us: or(periods_us, &all),
+                rivals: *rivals,
             };
             answer(question, World::Sim, run)
         }

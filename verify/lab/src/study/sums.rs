@@ -7,7 +7,7 @@ use punctual_terminal::table::Table;
 
 use crate::answers::{Row, quantile, real};
 use crate::asked::{Asked, Question};
-use crate::bsp::{ADMITTED, MODES, SLICES};
+use crate::bsp::{ADMITTED, MODES, REFUSED, SLICES};
 use crate::{plans, slots};
 
 /// The table of a study's rows.
@@ -210,7 +210,7 @@ fn work(rows: &[Row]) -> Table {
             off.map_or("-".into(), |off| format!("{:.1} %", off * 100.0))
         };
         let gains = with
-            .filter(|_| sum.free.is_none())
+            .filter(|_| sum.free.is_none() && MODES.contains(&mode.as_str()))
             .map(|with| gains(with, sum));
         let (least, most) = gains.flatten().unzip();
         let gain = |gain: Option<f64>| gain.map_or("-".into(), |g| format!("{:.0} %", g * 100.0));
@@ -242,7 +242,25 @@ fn work(rows: &[Row]) -> Table {
         "constraints refused".into(),
         count,
     ]);
+    // Of rivals, with the kernel's reason.
+    for (why, count) in refusals(rows) {
+        table.row(vec![
+            String::new(),
+            String::new(),
+            why.into(),
+            count.to_string(),
+        ]);
+    }
     table
+}
+
+/// Constraints that the kernel refused to hold a rival to, by its reason.
+fn refusals(rows: &[Row]) -> BTreeMap<&str, u64> {
+    let mut all = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.name.contains(REFUSED)) {
+        *all.entry(row.name.as_str()).or_insert(0) += row.values.iter().sum::<u64>();
+    }
+    all
 }
 
 /// How much faster one is than the other under the same constraint, least and most: 0.2 are 20 %.

@@ -47,7 +47,8 @@ static void agree(uint32_t place)
         exit(8);
     IS(punctual_gang_departure_delay(gang, 2, &delay), PUNCTUAL_OK);
     IS(punctual_gang_supersteps(gang, PUNCTUAL_BARRIERS, 2, 3, count, &calls, &kept), PUNCTUAL_OK);
-    if (calls != 6 || kept.late_ends != 0 || kept.forced != 0 || kept.barriers_from != 0)
+    if (calls != 6 || kept.late_ends != 0 || kept.forced != 0 || kept.barriers_from != 0 ||
+        kept.clocks_apart != UINT64_MAX)
         exit(9);
     IS(punctual_gang_supersteps(gang, 4, 2, 3, count, &calls, &kept), PUNCTUAL_INVALID);
     IS(punctual_gang_supersteps(gang, 0, 2, 0, count, &calls, &kept), PUNCTUAL_INVALID);

@@ -13,8 +13,8 @@ use crate::answers::Row;
 use crate::bsp::{ADMITTED, MODES, SLICES};
 use crate::costs::Costs;
 
-const MEMBERS: usize = 2;
-const PERIODS: u64 = 6;
+pub(super) const MEMBERS: usize = 2;
+pub(super) const PERIODS: u64 = 6;
 
 /// Those of [`MODES`] that are flown: with barriers of a tree, and without any.
 const FLOWN: [usize; 2] = [0, 2];
@@ -27,7 +27,7 @@ const LATE: u64 = 20;
 const SLACK: u64 = 2_000_000_000;
 
 /// Iterations between two looks at the clock.
-const LOOKS: u64 = 64;
+pub(super) const LOOKS: u64 = 64;
 
 /// Tries of a constraint beside the one before, whose terms count for a while.
 const TRIES: usize = 4;
@@ -48,9 +48,9 @@ struct Shared {
 
 /// One study of work.
 #[derive(Clone, Copy)]
-struct Task {
-    grain: usize,
-    has_barriers: bool,
+pub(super) struct Task {
+    pub(super) grain: usize,
+    pub(super) has_barriers: bool,
 }
 
 impl Shared {
