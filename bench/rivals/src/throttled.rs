@@ -1,5 +1,4 @@
-//! Threads that the kernel holds to a slice of each period: what a gang's constraint does, without
-//! a gang.
+//! Threads that the kernel holds to a slice of each period
 //!
 //! The kernel looks at the budgets of such threads when its tick comes, so they execute for longer
 //! than their slice and are away for longer, too. Only their share of the time is kept.

@@ -1005,8 +1005,8 @@ typedef struct punctual_kept {
      */
     uint64_t barriers_from;
     /**
-     * From when on (nanoseconds of the run) clocks were seen to differ by more than the proof counts
-     * with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
+     * From when on (nanoseconds of the run) clocks were seen to differ by more than the proof
+     * counts with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
      */
     uint64_t clocks_apart;
     /**

@@ -95,8 +95,8 @@ pub struct punctual_kept {
     pub late_ends: u64,
     /// The phase from which on there were barriers; `UINT64_MAX`: there were none.
     pub barriers_from: u64,
-    /// From when on (nanoseconds of the run) clocks were seen to differ by more than the proof counts
-    /// with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
+    /// From when on (nanoseconds of the run) clocks were seen to differ by more than the proof
+    /// counts with, so that the gang was not kept in step; `UINT64_MAX`: they were not.
     pub clocks_apart: u64,
     /// 1: the barriers were left out without proof.
     pub forced: c_int,
