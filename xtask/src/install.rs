@@ -34,6 +34,14 @@ const PACKAGES: [&str; 6] = [
     "punctual-openmp",
 ];
 
+const HEADERS: [&str; 5] = [
+    "punctual.h",
+    "punctual_policy.h",
+    "punctual_pthread.h",
+    "punctual_pthread_locks.h",
+    "punctual_pthread_threads.h",
+];
+
 /// What programs ask the loader for; the first number of the version of the interface.
 const SONAME: &str = "libpunctual.so.0";
 
@@ -277,12 +285,8 @@ impl Places {
         PROGRAMS.map(|name| self.bin.join(name))
     }
 
-    fn header(&self) -> PathBuf {
-        self.include.join("punctual.h")
-    }
-
-    fn policy_header(&self) -> PathBuf {
-        self.include.join("punctual_policy.h")
+    fn headers(&self) -> [PathBuf; HEADERS.len()] {
+        HEADERS.map(|name| self.include.join(name))
     }
 
     /// The file, and the two links to it.
@@ -353,7 +357,8 @@ impl Places {
     ///
     /// What could not be removed; or names of further versions, which stay.
     fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
-        let mut files = vec![self.header(), self.policy_header(), self.archive()];
+        let mut files = self.headers().to_vec();
+        files.push(self.archive());
         files.extend(self.programs());
         files.extend(self.openmp());
         files.extend(self.descriptions());
@@ -396,9 +401,9 @@ fn install(
     for (name, place) in PROGRAMS.iter().zip(&places.programs()) {
         written.copy(&built.programs.join(name), place)?;
     }
-    written.copy(&headers.join("punctual.h"), &places.header())?;
-    let policy = headers.join("punctual_policy.h");
-    written.copy(&policy, &places.policy_header())?;
+    for (name, place) in HEADERS.iter().zip(&places.headers()) {
+        written.copy(&headers.join(name), place)?;
+    }
     written.copy(&built.libraries.join("libpunctual_library.so"), &shared)?;
     written.link(shared.file_name().unwrap_or_default(), &soname)?;
     written.link(SONAME.as_ref(), &plain)?;
@@ -573,12 +578,12 @@ mod tests {
     #[test]
     fn removing_tells_of_every_file_that_is_gone_before_the_one_that_cannot_be_removed() {
         let places = places("midway");
-        fs::write(places.header(), "").expect("a file");
+        fs::write(&places.headers()[0], "").expect("a file");
         fs::create_dir(places.archive()).expect("a folder, which is no file to remove");
         let mut gone = Vec::new();
         let removed = places.remove(&mut |path| gone.push(path.to_path_buf()));
         assert!(removed.is_err_and(|message| message.contains("libpunctual.a")));
-        assert_eq!(gone, [places.header()]);
+        assert_eq!(gone, places.headers()[..1]);
         fs::remove_dir_all(&places.prefix).expect("its own folder");
     }
 }

@@ -12,6 +12,8 @@ use punctual_graph::{ActorBook, Application, State, TaskScheduler, Tasks};
 use punctual_model::{ActorId, CpuId, Graph, GraphId, Tile, Work};
 use tempfile::TempDir;
 
+mod posix;
+
 /// Each has the CPU for itself: they measure it before they promise anything.
 static CPU: Mutex<()> = Mutex::new(());
 
