@@ -14,6 +14,7 @@ mod group;
 mod miss;
 mod observed;
 mod requirement;
+mod silent;
 mod starts;
 mod starved;
 mod supply;

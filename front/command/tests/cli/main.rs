@@ -10,6 +10,7 @@ mod doctor;
 mod findings;
 mod gangs;
 mod graph_fixes;
+mod graph_silent;
 mod graphs;
 mod groups;
 mod help;
