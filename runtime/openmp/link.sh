@@ -13,11 +13,13 @@ if [ "$(printf '%s\n' "$handler" | grep -c .)" != 1 ]; then
     echo "$archive: one handler of panics was expected, not '$handler'" >&2
     exit 1
 fi
+# The unwinder is a static one: no code of ours unwinds, and to load another library takes a tenth of the
+# start of a program.
 link() {
     cc -shared -o "$folder/$1" -Wl,-soname,libgomp.so.1 -Wl,--version-script="$here/$2" \
         -Wl,--defsym="$handler"=punctual_openmp_panicked \
         -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now -Wl,--gc-sections $STRIP \
-        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lgcc_s -lpthread -ldl -lc
+        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lgcc_eh -lpthread -ldl -lc
 }
 # Locks of programs from before OpenMP 3.0 have the same names, and a version that is not the default.
 renamed=$(mktemp)

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ const LIBOMP: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
 const SONAME: &str = "libgomp.so.1";
 /// Nobody waits longer for one library.
 const SECONDS: &str = "120";
+
+/// Starts of a program that does nothing, for each library and round.
+const STARTS: usize = 200;
 
 const PASSIVE: &[(&str, &str)] = &[("OMP_WAIT_POLICY", "passive")];
 const ACTIVE: &[(&str, &str)] = &[
@@ -155,7 +159,8 @@ fn measure(
                     rival.name, output.status
                 );
             }
-            for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            for line in told.lines().chain([start(program, rival)?.as_str()]) {
                 let (name, figure) = read(line).ok_or_else(|| format!("what is this: {line}"))?;
                 let at = figures.iter().position(|(known, _)| *known == name);
                 let at = at.unwrap_or_else(|| {
@@ -168,6 +173,29 @@ fn measure(
     }
     let names = rivals.iter().map(|rival| rival.name.clone()).collect();
     Ok((names, figures))
+}
+
+/// Starts the program so often that it does nothing, and says how long one takes, as the program
+/// says its own lines.
+fn start(program: &Path, rival: &Rival) -> Result<String, String> {
+    let mut times = Vec::new();
+    for _ in 0..STARTS {
+        let mut command = Command::new(program);
+        command.arg("start").envs(rival.environment.iter().copied());
+        if let Some(folder) = &rival.folder {
+            command.env("LD_LIBRARY_PATH", folder);
+        }
+        let begin = Instant::now();
+        let status = command.status().map_err(|error| error.to_string())?;
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+        if !status.success() {
+            return Err(format!("{}: the program did not start", rival.name));
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |part: usize| times[STARTS * part / 100];
+    let (median, high, largest) = (at(50), at(99), times[STARTS - 1]);
+    Ok(format!("start us {median} {high} {largest} {STARTS}"))
 }
 
 /// A line of the program: name, unit, median, 99 of 100, largest, number.

@@ -27,15 +27,15 @@ const VARIABLE: &str = "LD_LIBRARY_PATH";
     punctual omp ./program 1000\n  \
     PUNCTUAL_OMP_TSC=strict punctual omp ./program   # keep the task scheduling constraint\n  \
     PUNCTUAL_OMP_TRACE=record punctual omp ./program # write a record, to be drawn\n  \
-    punctual omp --draw record > timeline.svg"
+    punctual omp --draw record > timeline.svg        # several ones below each other"
 )]
 pub(crate) struct Args {
     /// The folder with libgomp.so.1; by default the one that is installed with the command
     #[arg(long, value_name = "FOLDER")]
     library: Option<PathBuf>,
-    /// Draws a record of PUNCTUAL_OMP_TRACE as svg; says whether a carrier was idle in vain
-    #[arg(long, value_name = "RECORD", conflicts_with_all = ["library", "words"])]
-    draw: Option<PathBuf>,
+    /// Draws records of PUNCTUAL_OMP_TRACE as svg; says whether a carrier was idle in vain
+    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["library", "words"])]
+    draw: Vec<PathBuf>,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
@@ -48,8 +48,8 @@ pub(crate) struct Args {
 
 /// Replaces this process by the program. Returns only when it cannot be started.
 pub(crate) fn execute(args: &Args) -> Ended {
-    if let Some(record) = &args.draw {
-        return draw(record);
+    if !args.draw.is_empty() {
+        return draw(&args.draw);
     }
     let folder = folder(args.library.as_deref())?;
     let mut path = OsString::from(&folder);
@@ -70,25 +70,35 @@ pub(crate) fn execute(args: &Args) -> Ended {
     )))
 }
 
-/// Prints the timeline of a record, and what the record says beside it.
-fn draw(path: &Path) -> Ended {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::input(format!("{shown}: {error}")))?;
-    let record =
-        omp_record::read(&text).map_err(|error| Failure::input(format!("{shown}: {error}")))?;
-    println!("{}", omp_timeline::draw(&record));
-    let findings = record.check();
-    let (items, looks, sleeps) = (findings.items, findings.looks, findings.sleeps);
-    let idle = findings.idle.len();
-    eprintln!(
-        "{items} items offered, {looks} looks in vain, {sleeps} sleeps; idle while an item waited: {idle}"
-    );
-    findings
-        .idle
+/// Prints the timeline of records, and what they say beside it.
+fn draw(paths: &[PathBuf]) -> Ended {
+    let mut records = Vec::new();
+    for path in paths {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::input(format!("{shown}: {error}")))?;
+        let record =
+            omp_record::read(&text).map_err(|error| Failure::input(format!("{shown}: {error}")))?;
+        records.push((shown, record));
+    }
+    let named: Vec<_> = records
         .iter()
-        .take(10)
-        .for_each(|line| eprintln!("{line}"));
+        .map(|(name, record)| (name.as_str(), record))
+        .collect();
+    println!("{}", omp_timeline::draw(&named));
+    let mut idle = 0;
+    for (name, record) in named {
+        let findings = record.check();
+        let (items, looks, sleeps) = (findings.items, findings.looks, findings.sleeps);
+        let missed = findings.idle.len();
+        eprintln!(
+            "{name}: {items} items offered, {looks} looks in vain, {sleeps} sleeps; \
+             idle while an item waited: {missed}"
+        );
+        let first = findings.idle.iter().take(10);
+        first.for_each(|line| eprintln!("{line}"));
+        idle += missed;
+    }
     Ok(Ending::of(idle == 0))
 }
 

@@ -18,41 +18,73 @@ const FILLS: [&str; 6] = [
     "#7fb3d5", "#f5b041", "#82c99d", "#c39bd3", "#e59866", "#aab7b8",
 ];
 
-/// Draws it.
-pub(crate) fn draw(record: &Record) -> String {
-    let rows = record.spans();
-    let ends = rows.iter().flat_map(|(_, spans)| spans);
-    let (first, last) = ends.fold((u64::MAX, 0), |(first, last), (from, until, _)| {
-        (first.min(*from), last.max(*until))
-    });
-    let scale = Scale {
-        first: first.min(last),
-        length: last.saturating_sub(first).max(1),
-    };
-    let height = (rows.len() as u64 + 1) * ROW;
+/// Draws records below each other, on one scale: each from its first event on, below its name.
+pub(crate) fn draw(records: &[(&str, &Record)]) -> String {
+    let blocks: Vec<Block<'_>> = records
+        .iter()
+        .map(|(name, record)| (*name, *record, record.spans()))
+        .collect();
+    let ends = blocks.iter().map(|(_, _, rows)| ends_of(rows));
+    let length = ends.map(|(first, last)| last - first).max();
+    let length = length.unwrap_or(0).max(1);
+    let named = u64::from(blocks.len() > 1);
+    let rows: u64 = blocks
+        .iter()
+        .map(|(_, _, rows)| rows.len() as u64 + named)
+        .sum();
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {height}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" \
          font-family=\"sans-serif\" font-size=\"12\"><title>Carriers and the items they ran</title>",
-        NAMES + WIDTH + 10
+        NAMES + WIDTH + 10,
+        (rows + 1) * ROW
     );
-    for (number, (name, spans)) in rows.iter().enumerate() {
-        let top = number as u64 * ROW + 6;
-        // Writing to a string does not fail.
-        let _ = write!(out, "<text x=\"0\" y=\"{}\">{name}</text>", top + 15);
-        for span in longest(spans) {
-            bar(&mut out, record, &scale, top, span);
+    let mut number = 0;
+    for (name, record, rows) in &blocks {
+        let scale = Scale {
+            first: ends_of(rows).0,
+            length,
+        };
+        if named > 0 {
+            let y = number * ROW + 23;
+            // Writing to a string does not fail.
+            let _ = write!(
+                out,
+                "<text x=\"{NAMES}\" y=\"{y}\" font-weight=\"bold\">{}</text>",
+                escaped(name)
+            );
+        }
+        number += named;
+        for (name, spans) in rows {
+            let top = number * ROW + 6;
+            let _ = write!(out, "<text x=\"0\" y=\"{}\">{name}</text>", top + 15);
+            for span in longest(spans) {
+                bar(&mut out, record, &scale, top, span);
+            }
+            number += 1;
         }
     }
-    let base = rows.len() as u64 * ROW + 20;
+    let base = rows * ROW + 20;
     let _ = write!(
         out,
         "<text x=\"{NAMES}\" y=\"{base}\">0</text><text x=\"{}\" y=\"{base}\" \
          text-anchor=\"end\">{}.{:03} ms; grey: looks for work, empty: asleep</text></svg>",
         NAMES + WIDTH,
-        scale.length / 1_000_000,
-        scale.length / 1_000 % 1_000
+        length / 1_000_000,
+        length / 1_000 % 1_000
     );
     out
+}
+
+/// A record with its name and its rows.
+type Block<'a> = (&'a str, &'a Record, Vec<(String, Vec<Span>)>);
+
+/// The first instant of a record and the last one.
+fn ends_of(rows: &[(String, Vec<Span>)]) -> (u64, u64) {
+    let ends = rows.iter().flat_map(|(_, spans)| spans);
+    let (first, last) = ends.fold((u64::MAX, 0), |(first, last), (from, until, _)| {
+        (first.min(*from), last.max(*until))
+    });
+    (first.min(last), last)
 }
 
 struct Scale {
@@ -130,8 +162,9 @@ mod tests {
     #[test]
     fn a_record_is_drawn_and_a_carrier_that_looked_twice_is_named() {
         let record = read(SAMPLE).expect("a record");
-        let svg = draw(&record);
+        let svg = draw(&[("one", &record)]);
         assert_eq!(svg.matches("<rect").count(), 5, "{svg}");
+        assert!(!svg.contains(">one<"), "{svg}");
         assert!(
             svg.contains("item 5 of member 0: a.out+0x46, 0 us"),
             "{svg}"
@@ -140,6 +173,24 @@ mod tests {
         assert_eq!((findings.items, findings.looks, findings.sleeps), (1, 2, 1));
         let expected = "carrier 0 looked twice, 5 to 10, while an item waited from 3 to 21";
         assert_eq!(findings.idle, [expected]);
+    }
+
+    #[test]
+    fn records_are_drawn_below_each_other_on_one_scale() {
+        let record = read(SAMPLE).expect("a record");
+        let other = SAMPLE.replace("clock 2000", "clock 1000");
+        let other = read(&other).expect("a record");
+        let svg = draw(&[("one", &record), ("two & more", &other)]);
+        assert_eq!(svg.matches("<rect").count(), 10, "{svg}");
+        assert!(
+            svg.contains(">one<") && svg.contains(">two &amp; more<"),
+            "{svg}"
+        );
+        // The same events in half the time take half the room.
+        assert!(
+            svg.contains("width=\"333\"") && svg.contains("width=\"166\""),
+            "{svg}"
+        );
     }
 
     #[test]

@@ -14,7 +14,6 @@ mod group;
 mod miss;
 mod observed;
 mod requirement;
-mod silent;
 mod starts;
 mod starved;
 mod supply;

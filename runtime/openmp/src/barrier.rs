@@ -8,8 +8,9 @@
 
 use crate::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// The words that all members share.
+/// The words that all members share, on a cache line of their own.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Barrier {
     arrived: AtomicUsize,
     generation: AtomicU64,

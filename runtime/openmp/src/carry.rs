@@ -5,16 +5,20 @@
 //! for another one. The hub runs with the thread pointer of the identity that it carried last, so
 //! that nothing has to be changed twice. Therefore it touches nothing behind that pointer.
 
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
 
 use punctual_switch::instructions::{pause, read_time_stamp};
 use punctual_switch::{
     Control, DispatchRecord, Entry, RecordCell, dispatch_by_system_call, dispatch_call,
 };
 
-use crate::parts::{After, Carrier, Identity, Member, Team, Thread};
+use crate::parts::{After, Carrier, Identity, Thread};
 use crate::pool;
 use crate::record::{self, Kind};
+use crate::seek::{
+    bit, carrier_of, has_items, is_in, is_unclaimed, may_start, next, sees_unclaimed, serves_short,
+    take,
+};
 use crate::settings::settings;
 use crate::stack;
 use crate::wake_cost;
@@ -23,6 +27,13 @@ use crate::wake_cost;
 const HEAD: usize = size_of::<Thread>().next_multiple_of(64);
 /// Of the stack of a hub.
 const HUB_STACK: usize = 64 << 10;
+
+/// Cycles between two looks of an idle carrier, where regions are short.
+const APART: u64 = 6_000;
+/// Cycles for which members that were just offered are left to the one that offered them.
+const MOMENT: u64 = 1_000;
+/// So many moments at most.
+const MOMENTS: usize = 8;
 
 /// The functions that fresh threads begin in, one per purpose; they come from the layers above.
 #[derive(Debug)]
@@ -122,13 +133,6 @@ fn restore(identity: &'static Identity, thread: &'static Thread) {
         unsafe { words.cast::<[u64; 2]>().write(thread.exceptions.get()) };
     }
     record::runs(identity, thread.item.get());
-}
-
-/// The carrier of the running code.
-#[inline]
-pub(crate) fn carrier_of(identity: &Identity) -> &'static Carrier {
-    // Set before any code of the identity runs.
-    identity.carrier.get().expect("running code has a carrier")
 }
 
 /// Notes a scheduling point, for the monitor.
@@ -270,7 +274,7 @@ unsafe extern "C" fn enter_hub(argument: *mut u8) -> ! {
 pub(crate) fn hub(carrier: &'static Carrier) -> ! {
     loop {
         keep_place(carrier);
-        match next(carrier) {
+        match carrier.chosen.take().or_else(|| next(carrier, false)) {
             Some(identity) => carry(carrier, identity),
             None => idle_away(carrier),
         }
@@ -280,6 +284,7 @@ pub(crate) fn hub(carrier: &'static Carrier) -> ! {
 /// Sees to it that as many carriers look for work as there are workers.
 fn keep_place(carrier: &'static Carrier) {
     if !pool::take_place_again(carrier) || (carrier.is_pool.get() && pool::is_surplus(carrier)) {
+        pass_on(carrier);
         pool::be_reserve(carrier);
     }
 }
@@ -288,14 +293,14 @@ fn keep_place(carrier: &'static Carrier) {
 fn idle_away(carrier: &'static Carrier) {
     let mut patience = Patience::new();
     while !patience.is_over() {
-        pause();
-        if let Some(identity) = next(carrier) {
+        rest(carrier);
+        if let Some(identity) = next(carrier, true) {
             return carry(carrier, identity);
         }
     }
     pool::list_idle(carrier);
     record::note(carrier, Kind::Asleep, [0; 3]);
-    if let Some(identity) = next(carrier) {
+    if let Some(identity) = next(carrier, true) {
         if !pool::unlist_idle(carrier) {
             // The one who woke this carrier may have meant other work.
             pool::wake(pool::root_of(identity), 1);
@@ -307,149 +312,45 @@ fn idle_away(carrier: &'static Carrier) {
     woken(carrier);
 }
 
+/// The time between two looks. A look takes lines of the cache away from those that offer work. So
+/// where regions were short of late, looks are apart: a member whose own part is short begins the
+/// others' parts by itself, which is cheaper than to hand them over.
+fn rest(carrier: &Carrier) {
+    if !serves_short(carrier) {
+        return pause();
+    }
+    pause_for(APART, || !carrier.pinned.load(Ordering::Relaxed).is_null());
+    let mut seen = sees_unclaimed(carrier);
+    // As long as they become fewer, somebody begins one after the other.
+    for _ in 0..MOMENTS {
+        let Some(before) = seen else {
+            return;
+        };
+        pause_for(MOMENT, || false);
+        seen = sees_unclaimed(carrier);
+        if seen == Some(before) {
+            return;
+        }
+    }
+}
+
+fn pause_for(cycles: u64, is_over: impl Fn() -> bool) {
+    let until = read_time_stamp() + cycles;
+    while read_time_stamp() < until && !is_over() {
+        pause();
+    }
+}
+
+/// Lets another carrier have what this one has taken and does not carry.
+fn pass_on(carrier: &Carrier) {
+    if let Some(chosen) = carrier.chosen.take() {
+        pool::enqueue(chosen);
+    }
+}
+
 fn woken(carrier: &Carrier) {
     let before = carrier.woken.load(Ordering::Relaxed);
     record::note(carrier, Kind::Woken, [before, 0, 0]);
-}
-
-fn bit(member: &Member) -> (usize, u64) {
-    (member.number / 64, 1 << (member.number % 64))
-}
-
-fn is_unclaimed(member: &Member) -> bool {
-    let (word, bit) = bit(member);
-    member.team.unclaimed.0[word].load(Ordering::Relaxed) & bit != 0
-}
-
-/// Takes an identity that waits.
-fn take(identity: &Identity) -> bool {
-    let before = record::order();
-    let taken = identity.standing.take();
-    if taken {
-        identity.taken.store(before, Ordering::Relaxed);
-        identity.hat().team.waiting.sub();
-    }
-    taken
-}
-
-/// Whether an item of the team waits unstarted.
-pub(crate) fn has_items(team: &Team) -> bool {
-    let size = team.size.load(Ordering::Relaxed);
-    team.spilt.load(Ordering::Relaxed) > 0
-        || members(team)
-            .iter()
-            .take(size)
-            .any(|member| member.deque.len() > 0)
-}
-
-/// Whether the region of the team has this member: an earlier one may have had more.
-#[inline]
-pub(crate) fn is_in(member: &Member) -> bool {
-    member.number < member.team.size.load(Ordering::Relaxed)
-}
-
-/// All members that a team has had.
-#[inline]
-pub(crate) fn members(team: &Team) -> &'static [&'static Member] {
-    // SAFETY: lists of members are never unmade.
-    unsafe { &*team.members.load(Ordering::Acquire) }
-}
-
-/// Whether a carrier could begin something that this one does not carry: in its own team first.
-pub(crate) fn others_wait(identity: &Identity) -> bool {
-    let team = identity.hat().team;
-    let carrier = carrier_of(identity);
-    team.unclaimed.0[0].load(Ordering::Relaxed) != 0
-        || pool::queued() != 0
-        || !carrier.pinned.load(Ordering::Relaxed).is_null()
-        || pool::teams()
-            .any(|team| has_unclaimed(team) && pool::may_carry(carrier, team.root.get()))
-}
-
-fn has_unclaimed(team: &Team) -> bool {
-    let words = team.size.load(Ordering::Relaxed).div_ceil(64);
-    let mut words = team.unclaimed.0.iter().take(words);
-    words.any(|word| word.load(Ordering::Relaxed) != 0)
-}
-
-/// The next identity to carry: pinned, queued, not begun, or able to begin an item.
-fn next(carrier: &'static Carrier) -> Option<&'static Identity> {
-    let pinned = carrier.pinned.load(Ordering::Relaxed);
-    if !pinned.is_null() {
-        carrier
-            .pinned
-            .store(core::ptr::null_mut(), Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        // SAFETY: identities are never unmade; the one who pinned it has let go of it.
-        return unsafe { pinned.as_ref() };
-    }
-    let before = record::order();
-    let found = pool::dequeue(carrier)
-        .or_else(|| unclaimed(carrier))
-        .or_else(|| starter(carrier));
-    if found.is_none() {
-        record::note(carrier, Kind::Looked, [before, 0, 0]);
-    }
-    found
-}
-
-/// How many members could be carried and are not, for the monitor.
-pub(crate) fn runnable() -> usize {
-    let of_team = |team: &Team| {
-        let bits = team
-            .unclaimed
-            .0
-            .iter()
-            .map(|word| word.load(Ordering::Relaxed).count_ones());
-        let waiting = team.waiting.count();
-        let starters = if waiting > 0 && has_items(team) {
-            waiting
-        } else {
-            0
-        };
-        starters.max(bits.sum::<u32>() as usize)
-    };
-    pool::queued() + pool::teams().map(of_team).sum::<usize>()
-}
-
-/// A member whose implicit item nobody has begun.
-fn unclaimed(carrier: &Carrier) -> Option<&'static Identity> {
-    let teams = pool::teams().filter(|team| has_unclaimed(team));
-    let mut teams = teams.filter(|team| pool::may_carry(carrier, team.root.get()));
-    teams.find_map(|team| {
-        let all = members(team).iter();
-        let mut fit = all.filter(|member| is_unclaimed(member) && take(member.identity));
-        fit.next().map(|member| member.identity)
-    })
-}
-
-/// A member that waits, in a team with an unstarted item.
-fn starter(carrier: &Carrier) -> Option<&'static Identity> {
-    let teams = pool::teams().filter(|team| team.waiting.count() > 0);
-    let mut teams =
-        teams.filter(|team| pool::may_carry(carrier, team.root.get()) && has_items(team));
-    teams.find_map(|team| {
-        let size = team.size.load(Ordering::Relaxed);
-        let here = members(team).iter().take(size);
-        let mut fit = here.filter(|member| {
-            let identity = member.identity;
-            let is_free = identity.standing.waits() && may_start(identity);
-            is_free && is_hat(identity, member) && take(identity)
-        });
-        fit.next().map(|member| member.identity)
-    })
-}
-
-fn is_hat(identity: &Identity, member: &Member) -> bool {
-    identity
-        .member
-        .get()
-        .is_some_and(|hat| core::ptr::eq(hat, member))
-}
-
-/// Whether an identity may begin items that have nothing to do with its blocked ones.
-fn may_start(identity: &Identity) -> bool {
-    !settings().strict || identity.blocked.get() == 0
 }
 
 fn carry(carrier: &'static Carrier, identity: &'static Identity) {
@@ -484,6 +385,8 @@ fn go_on(carrier: &'static Carrier, identity: &'static Identity) {
             }
             continue;
         };
+        // It goes on: others may have what it was to be left for.
+        pass_on(carrier);
         let beat = carrier.beat.load(Ordering::Relaxed);
         carrier.beat.store(beat + 1, Ordering::Relaxed);
         restore(identity, thread);
@@ -545,7 +448,13 @@ fn choose(carrier: &'static Carrier, identity: &'static Identity) -> Option<&'st
             crate::sys::end_program("punctual-openmp: no memory for the stack of a member");
         };
         // What the first member wrote about the region is seen from here on.
-        seat.team.unclaimed.0[word].fetch_and(!bit, Ordering::Acquire);
+        let unclaimed = &seat.team.unclaimed.words[word];
+        if unclaimed.load(Ordering::Acquire) == bit {
+            // The last one: whoever has its identity alone clears it.
+            unclaimed.store(0, Ordering::Relaxed);
+        } else {
+            unclaimed.fetch_and(!bit, Ordering::Acquire);
+        }
         return Some(thread);
     }
     let member = identity.hat();

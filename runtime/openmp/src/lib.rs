@@ -10,9 +10,8 @@
 //!
 //! From below: `sys`, `mistake`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words
 //! that are modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`;
-//! `record`; `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`; `monitor`
-//! beside them.
-//! The functions of the ABI are on top (`abi`).
+//! `record`; `seek`, `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`;
+//! `monitor` and `fork` beside them. The functions of the ABI are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.
 #![allow(non_snake_case, unreachable_pub, clippy::too_many_arguments)]
@@ -24,6 +23,7 @@ mod barrier;
 mod carry;
 mod depend;
 mod deque;
+mod fork;
 mod items;
 mod lock;
 mod locks;
@@ -37,6 +37,7 @@ mod pending;
 mod pool;
 mod record;
 mod region;
+mod seek;
 mod settings;
 mod shares;
 mod stack;

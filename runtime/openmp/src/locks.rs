@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use crate::carry::make_ready;
 use crate::lock::Lock;
 use crate::me::me;
-use crate::parts::Thread;
+use crate::parts::{Identity, Thread};
 use crate::wait::{Atop, wait};
 
 const FREE: u32 = 0;
@@ -96,6 +96,15 @@ pub(crate) fn hold_lists() {
 /// After it.
 pub(crate) fn let_go_of_lists() {
     WAITERS.iter().for_each(Lock::let_go);
+}
+
+/// In the child of a fork: only threads of the identity that forked can go on there.
+pub(crate) fn forget_others(identity: Option<&'static Identity>) {
+    let is_own = |thread: &&'static Thread| match (thread.identity.get(), identity) {
+        (Some(waits), Some(own)) => core::ptr::eq(waits, own),
+        _ => false,
+    };
+    WAITERS.iter().for_each(|list| list.lock().0.retain(is_own));
 }
 
 #[cold]

@@ -22,6 +22,11 @@ pub(crate) fn me() -> &'static Identity {
     SELF.with(Cell::get).unwrap_or_else(begin)
 }
 
+/// The identity of the running code, if it ever asked.
+pub(crate) fn if_known() -> Option<&'static Identity> {
+    SELF.with(Cell::get)
+}
+
 /// Says whose code this is, for a thread that the engine had made.
 pub(crate) fn set_me(identity: &'static Identity) {
     SELF.with(|me| me.set(Some(identity)));
@@ -84,7 +89,7 @@ fn new_root() -> &'static Identity {
 
 /// One more place in a team.
 pub(crate) fn add_member(team: &'static Team, identity: &'static Identity) -> &'static Member {
-    let before = crate::carry::members(team);
+    let before = crate::seek::members(team);
     let member: &'static Member = Box::leak(Box::new(Member::new(team, before.len(), identity)));
     let mut longer = before.to_vec();
     longer.push(member);

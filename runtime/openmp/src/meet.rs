@@ -1,7 +1,8 @@
 //! Barriers: counting arrivals, and the release of those that wait.
 
-use crate::carry::{make_ready, members};
+use crate::carry::make_ready;
 use crate::parts::{Member, Team, Thread};
+use crate::seek::members;
 
 /// One more member, and everything below it, has arrived. The last one releases all.
 pub(crate) fn arrive_at(team: &'static Team) {

@@ -10,9 +10,9 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::carry;
 use crate::parts::{Carrier, Identity};
 use crate::pool::{self, ARMED, LISTS};
+use crate::seek;
 use crate::sys;
 
 /// Nanoseconds between two looks: a carrier is replaced after two, which is less than 2 ms.
@@ -68,7 +68,7 @@ extern "C" fn watch(_: *mut c_void) -> *mut c_void {
 
 /// Looks once; whether there was something to see.
 fn look() -> bool {
-    let runnable = carry::runnable();
+    let runnable = seek::runnable();
     let now = sys::now();
     let lists = LISTS.lock();
     let mut still: Vec<&'static Carrier> = Vec::new();

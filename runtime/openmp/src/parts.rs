@@ -13,7 +13,7 @@
 //! identity in question (`standing`), and there is one at most.
 
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord};
 
@@ -143,8 +143,8 @@ pub(crate) struct Identity {
     pub(crate) queued: Cell<Option<&'static Identity>>,
 }
 
-/// A place in a team.
-#[repr(align(64))]
+/// A place in a team. Others read its first line.
+#[repr(C, align(64))]
 pub(crate) struct Member {
     pub(crate) team: &'static Team,
     pub(crate) number: usize,
@@ -205,47 +205,62 @@ pub(crate) struct Share {
 pub(crate) struct Line(pub(crate) AtomicU64);
 
 /// A team, used again for every region that its first member encounters.
+///
+/// Carriers that look for work read the first line and `unclaimed`. Words that are written in every
+/// region are on others.
+#[repr(C, align(64))]
 pub(crate) struct Team {
     /// The outermost team around it; set once, before anybody sees it.
     pub(crate) root: Cell<Option<&'static Team>>,
+    pub(crate) size: AtomicUsize,
+    /// All members that there have been; only grows.
+    pub(crate) members: AtomicPtr<Vec<&'static Member>>,
+    /// Items that have a priority, or did not fit into a deque.
+    pub(crate) spilt: AtomicUsize,
+    /// The next team on the list of all, and how many forks there were before it came there.
+    pub(crate) next: AtomicPtr<Team>,
+    pub(crate) forks: Cell<u32>,
+    /// The first member's own part of the last region was short: the others' are left to it for a
+    /// while.
+    pub(crate) is_short: AtomicBool,
+    /// The carrier that offered the members of the region.
+    pub(crate) offered_by: AtomicPtr<Carrier>,
+    pub(crate) level: usize,
+    pub(crate) unclaimed: Unclaimed,
+    pub(crate) barrier: Barrier,
+    /// Members that wait and that nobody carries.
+    pub(crate) waiting: Asleep,
     /// Of a root: members beside the first ones of all regions below it and its own, as far as they
     /// are limited.
     pub(crate) further: AtomicUsize,
+    pub(crate) spill: Lock<Vec<&'static Item>>,
+    pub(crate) singles: AtomicU64,
+    pub(crate) copied: AtomicPtr<u8>,
+    pub(crate) shares: [Share; SHARES],
     pub(crate) outer: Option<&'static Member>,
-    pub(crate) level: usize,
     /// By the first member, between regions.
+    /// The time stamp of the offer.
+    pub(crate) offered_at: Cell<u64>,
     /// The outermost region with several members of a thread of the program.
     pub(crate) is_outermost: Cell<bool>,
     pub(crate) active_level: Cell<usize>,
-    pub(crate) size: AtomicUsize,
     pub(crate) body: Cell<Option<Body>>,
     pub(crate) data: Cell<*mut u8>,
     pub(crate) share_base: Cell<u64>,
     pub(crate) single_base: Cell<u64>,
     pub(crate) opens_with_share: Cell<bool>,
-    /// All members that there have been; only grows.
-    pub(crate) members: AtomicPtr<Vec<&'static Member>>,
-    /// Members whose implicit item nobody has begun: a bit each.
-    pub(crate) unclaimed: Line16,
-    pub(crate) barrier: Barrier,
-    /// Members that wait and that nobody carries.
-    pub(crate) waiting: Asleep,
-    /// Items that have a priority, or did not fit into a deque.
-    pub(crate) spilt: AtomicUsize,
-    pub(crate) spill: Lock<Vec<&'static Item>>,
-    pub(crate) shares: [Share; SHARES],
-    pub(crate) singles: AtomicU64,
-    pub(crate) copied: AtomicPtr<u8>,
-    /// The next team on the list of all, and how many forks there were before it came there.
-    pub(crate) next: AtomicPtr<Team>,
-    pub(crate) forks: Cell<u32>,
     /// By the carrier of its first member: the next one that no region uses.
     pub(crate) spare: Cell<Option<&'static Team>>,
 }
 
-/// Words of bits, on a cache line of their own.
-#[repr(align(64))]
-pub(crate) struct Line16(pub(crate) [AtomicU64; MEMBERS / 64]);
+/// The members that nobody has begun, on cache lines of their own.
+#[repr(C, align(64))]
+pub(crate) struct Unclaimed {
+    /// The region that they are of, by its number.
+    pub(crate) region: AtomicU64,
+    /// A bit each.
+    pub(crate) words: [AtomicU64; MEMBERS / 64],
+}
 
 /// The wish of a thread that leaves its carrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -272,6 +287,8 @@ pub(crate) struct Carrier {
     /// By the carrier itself.
     pub(crate) after: Cell<After>,
     pub(crate) dead: Cell<Option<&'static Thread>>,
+    /// Taken by the thread that leaves, to be carried next.
+    pub(crate) chosen: Cell<Option<&'static Identity>>,
     pub(crate) cache: Cell<*mut Thread>,
     /// Read by the monitor.
     pub(crate) carries: AtomicPtr<Identity>,
@@ -372,6 +389,7 @@ impl Carrier {
             kernel_thread: AtomicU32::new(0),
             after: Cell::new(After::Left),
             dead: Cell::new(None),
+            chosen: Cell::new(None),
             cache: Cell::new(core::ptr::null_mut()),
             carries: AtomicPtr::new(core::ptr::null_mut()),
             beat: AtomicU64::new(0),
@@ -484,7 +502,10 @@ impl Team {
             single_base: Cell::new(0),
             opens_with_share: Cell::new(false),
             members: AtomicPtr::new(Box::into_raw(Box::default())),
-            unclaimed: Line16(core::array::from_fn(|_| AtomicU64::new(0))),
+            unclaimed: Unclaimed {
+                region: AtomicU64::new(0),
+                words: core::array::from_fn(|_| AtomicU64::new(0)),
+            },
             barrier: Barrier::new(),
             waiting: Asleep(AtomicUsize::new(0)),
             spilt: AtomicUsize::new(0),
@@ -494,6 +515,9 @@ impl Team {
             copied: AtomicPtr::new(core::ptr::null_mut()),
             next: AtomicPtr::new(core::ptr::null_mut()),
             forks: Cell::new(0),
+            is_short: AtomicBool::new(false),
+            offered_by: AtomicPtr::new(core::ptr::null_mut()),
+            offered_at: Cell::new(0),
             spare: Cell::new(None),
         }
     }

@@ -47,16 +47,21 @@ pub(crate) static LISTS: Lock<Lists> = Lock::new(Lists {
     items: Vec::new(),
 });
 
+/// Something on a line of the cache of its own: carriers that look for work read these all the
+/// time.
+#[repr(align(64))]
+struct Alone<T>(T);
+
 /// Identities in the queue.
-static QUEUED: AtomicUsize = AtomicUsize::new(0);
+static QUEUED: Alone<AtomicUsize> = Alone(AtomicUsize::new(0));
 /// Carriers that sleep and may be woken.
-static IDLE: Asleep = Asleep(AtomicUsize::new(0));
+static IDLE: Alone<Asleep> = Alone(Asleep(AtomicUsize::new(0)));
 /// Kernel threads that only lend their identity.
 static RESERVE: AtomicUsize = AtomicUsize::new(0);
 /// Carriers at work, or looking for it.
-static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+static ACTIVE: Alone<AtomicUsize> = Alone(AtomicUsize::new(0));
 /// All teams that there have been.
-static TEAMS: AtomicPtr<Team> = AtomicPtr::new(core::ptr::null_mut());
+static TEAMS: Alone<AtomicPtr<Team>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
 /// How many forks this process is away from the one that loaded the library.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 /// 1 while the monitor looks at the carriers again and again.
@@ -64,12 +69,12 @@ pub(crate) static ARMED: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
 pub(crate) fn queued() -> usize {
-    QUEUED.load(Ordering::Relaxed)
+    QUEUED.0.load(Ordering::Relaxed)
 }
 
 #[inline]
 pub(crate) fn idle() -> usize {
-    IDLE.count()
+    IDLE.0.count()
 }
 
 /// Has the monitor look from time to time.
@@ -86,8 +91,8 @@ pub(crate) fn list_team(team: &'static Team) {
     team.forks.set(FORKS.load(Ordering::Relaxed));
     let _lists = LISTS.lock();
     team.next
-        .store(TEAMS.load(Ordering::Relaxed), Ordering::Relaxed);
-    TEAMS.store(address, Ordering::Release);
+        .store(TEAMS.0.load(Ordering::Relaxed), Ordering::Relaxed);
+    TEAMS.0.store(address, Ordering::Release);
 }
 
 /// Whether it is still there: a fork has emptied the list for the child.
@@ -99,7 +104,7 @@ pub(crate) fn is_listed(team: &Team) -> bool {
 pub(crate) fn teams() -> impl Iterator<Item = &'static Team> {
     // SAFETY: teams are never unmade.
     let at = |link: &AtomicPtr<Team>| unsafe { link.load(Ordering::Acquire).as_ref() };
-    core::iter::successors(at(&TEAMS), move |team| at(&team.next))
+    core::iter::successors(at(&TEAMS.0), move |team| at(&team.next))
 }
 
 /// Whether a carrier may carry members of a team with this root.
@@ -140,9 +145,9 @@ pub(crate) fn enqueue(identity: &'static Identity) {
         Some(last) => last.queued.set(Some(identity)),
         None => lists.first = Some(identity),
     }
-    QUEUED.fetch_add(1, Ordering::Relaxed);
+    QUEUED.0.fetch_add(1, Ordering::Relaxed);
     drop(lists);
-    match IDLE.has_some() {
+    match IDLE.0.has_some() {
         true => drop(wake(root, 1)),
         false => arm(),
     }
@@ -166,7 +171,7 @@ pub(crate) fn dequeue(carrier: &Carrier) -> Option<&'static Identity> {
             if at.is_none() {
                 lists.last = before;
             }
-            QUEUED.fetch_sub(1, Ordering::Relaxed);
+            QUEUED.0.fetch_sub(1, Ordering::Relaxed);
             return Some(identity);
         }
         before = Some(identity);
@@ -202,7 +207,7 @@ fn take_idle(root: Option<&'static Team>) -> Option<&'static Carrier> {
     let before = log::order();
     let found = unlink(&mut lists.idle, |carrier| may_carry(carrier, root))?;
     found.woken.store(before, Ordering::Relaxed);
-    IDLE.sub();
+    IDLE.0.sub();
     Some(found)
 }
 
@@ -245,7 +250,7 @@ fn link(first: &mut Option<&'static Carrier>, carrier: &'static Carrier) {
 pub(crate) fn list_idle(carrier: &'static Carrier) {
     let mut lists = LISTS.lock();
     link(&mut lists.idle, carrier);
-    IDLE.add();
+    IDLE.0.add();
 }
 
 /// Takes that back; `false`: somebody has woken it meanwhile.
@@ -255,7 +260,7 @@ pub(crate) fn unlist_idle(carrier: &'static Carrier) -> bool {
     let found = unlink(&mut lists.idle, |other| core::ptr::eq(other, carrier));
     if found.is_some() {
         carrier.woken.store(before, Ordering::Relaxed);
-        IDLE.sub();
+        IDLE.0.sub();
     }
     found.is_some()
 }
@@ -323,7 +328,7 @@ pub(crate) fn activate_one() -> bool {
         return false;
     };
     RESERVE.fetch_sub(1, Ordering::Relaxed);
-    ACTIVE.fetch_add(1, Ordering::Relaxed);
+    ACTIVE.0.fetch_add(1, Ordering::Relaxed);
     carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     drop(lists);
     wake_up(carrier);
@@ -333,7 +338,7 @@ pub(crate) fn activate_one() -> bool {
 /// Puts reserves to work until there are as many carriers as workers, or as `wanted`.
 pub(crate) fn fill(wanted: usize) {
     let limit = settings().workers.min(wanted);
-    while ACTIVE.load(Ordering::Relaxed) < limit && RESERVE.load(Ordering::Relaxed) > 0 {
+    while ACTIVE.0.load(Ordering::Relaxed) < limit && RESERVE.load(Ordering::Relaxed) > 0 {
         if !activate_one() {
             break;
         }
@@ -343,12 +348,12 @@ pub(crate) fn fill(wanted: usize) {
 /// Whether this carrier is one more than there are workers; then it does not count any more.
 pub(crate) fn is_surplus(carrier: &Carrier) -> bool {
     let limit = settings().workers;
-    if ACTIVE.load(Ordering::Relaxed) <= limit || !move_place(carrier, ACTIVE_HERE, NONE) {
+    if ACTIVE.0.load(Ordering::Relaxed) <= limit || !move_place(carrier, ACTIVE_HERE, NONE) {
         return false;
     }
     let less = |active: usize| (active > limit).then(|| active - 1);
     let order = (Ordering::Relaxed, Ordering::Relaxed);
-    let surplus = ACTIVE.fetch_update(order.0, order.1, less).is_ok();
+    let surplus = ACTIVE.0.fetch_update(order.0, order.1, less).is_ok();
     if !surplus {
         carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     }
@@ -358,13 +363,13 @@ pub(crate) fn is_surplus(carrier: &Carrier) -> bool {
 /// A thread of the program carries from now on.
 pub(crate) fn enter(carrier: &Carrier) {
     carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
-    ACTIVE.fetch_add(1, Ordering::Relaxed);
+    ACTIVE.0.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A thread of the program carries no more.
 pub(crate) fn exit(carrier: &Carrier) {
     if carrier.place.swap(NONE, Ordering::Relaxed) == ACTIVE_HERE {
-        ACTIVE.fetch_sub(1, Ordering::Relaxed);
+        ACTIVE.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -372,7 +377,7 @@ pub(crate) fn exit(carrier: &Carrier) {
 pub(crate) fn replace(carrier: &Carrier) -> bool {
     let replaced = move_place(carrier, ACTIVE_HERE, REPLACED);
     if replaced {
-        ACTIVE.fetch_sub(1, Ordering::Relaxed);
+        ACTIVE.0.fetch_sub(1, Ordering::Relaxed);
     }
     replaced
 }
@@ -387,7 +392,7 @@ pub(crate) fn take_place_again(carrier: &Carrier) -> bool {
     let always = !carrier.is_pool.get();
     let more = |active: usize| (always || active < limit).then(|| active + 1);
     let order = (Ordering::Relaxed, Ordering::Relaxed);
-    let has_place = ACTIVE.fetch_update(order.0, order.1, more).is_ok();
+    let has_place = ACTIVE.0.fetch_update(order.0, order.1, more).is_ok();
     if has_place {
         carrier.place.store(ACTIVE_HERE, Ordering::Relaxed);
     }
@@ -409,10 +414,10 @@ pub(crate) fn forget_others() {
     let mut lists = LISTS.lock();
     (lists.first, lists.last, lists.idle, lists.reserve) = (None, None, None, None);
     lists.carriers.clear();
-    for word in [&QUEUED, &IDLE.0, &RESERVE, &ACTIVE] {
+    for word in [&QUEUED.0, &IDLE.0.0, &RESERVE, &ACTIVE.0] {
         word.store(0, Ordering::Relaxed);
     }
-    TEAMS.store(core::ptr::null_mut(), Ordering::Relaxed);
+    TEAMS.0.store(core::ptr::null_mut(), Ordering::Relaxed);
     FORKS.fetch_add(1, Ordering::Relaxed);
     ARMED.store(0, Ordering::Relaxed);
 }

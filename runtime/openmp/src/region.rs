@@ -9,23 +9,28 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_switch::instructions::read_thread_pointer;
+use punctual_switch::instructions::{read_thread_pointer, read_time_stamp};
 
-use crate::carry::{self, Entries, beat, carrier_of, hub, leave, resumed};
+use crate::carry::{self, Entries, beat, hub, leave, resumed};
 use crate::items::arrive;
-use crate::locks;
 use crate::me::{add_member, begin_implicit, exceptions, me, set_me};
 use crate::meet::{generation, park};
 use crate::monitor;
 use crate::parts::{After, Body, Carrier, Identity, Item, Member, Team, Thread};
 use crate::pool;
 use crate::record;
+use crate::seek::{self, carrier_of};
 use crate::settings::{MEMBERS, settings};
 use crate::shares::{self, Loop};
 use crate::stack;
 use crate::sys;
 use crate::wait::{Atop, crowded, looper, wait};
 use crate::wake_cost;
+
+/// Cycles of a first member's own part that costs less than to hand another one over; and of one
+/// that costs more also where the caches of two CPUs are far from each other.
+const SHORT: u64 = 2_000;
+const LONG: u64 = 6_000;
 
 /// How many members a region gets: `asked` of its clause, 0 without one.
 pub(crate) fn size(identity: &Identity, asked: usize) -> usize {
@@ -80,10 +85,13 @@ pub(crate) fn begin(
     let outer = identity.hat();
     let team = kept_team(outer).unwrap_or_else(|| new_team(identity, outer));
     let size = allowed(team, size);
-    if carry::members(team).len() < size {
+    if seek::members(team).len() < size {
         grow(team, size);
     }
-    team.size.store(size, Ordering::Relaxed);
+    if team.size.load(Ordering::Relaxed) != size {
+        // Carriers that look for work read it all the time.
+        team.size.store(size, Ordering::Relaxed);
+    }
     team.body.set(Some(body));
     team.data.set(data);
     let level = outer.team.active_level.get() + usize::from(size > 1);
@@ -92,7 +100,7 @@ pub(crate) fn begin(
     if let Some(of) = of {
         shares::prepare_first(team, of);
     }
-    let first = carry::members(team)[0];
+    let first = seek::members(team)[0];
     begin_implicit(first, identity.item.get());
     identity.member.set(Some(first));
     identity.item.set(Some(&first.implicit));
@@ -111,7 +119,14 @@ fn offer(identity: &'static Identity, team: &'static Team, size: usize) {
         own.root.set(team.root.get());
         pool::enter(own);
     }
-    for (index, word) in team.unclaimed.0.iter().enumerate() {
+    let by = core::ptr::from_ref(carrier_of(identity)).cast_mut();
+    if team.offered_by.load(Ordering::Relaxed) != by {
+        team.offered_by.store(by, Ordering::Relaxed);
+    }
+    team.offered_at.set(read_time_stamp());
+    let region = &team.unclaimed.region;
+    region.store(region.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    for (index, word) in team.unclaimed.words.iter().enumerate() {
         let before = index * 64;
         if before >= size {
             break;
@@ -138,7 +153,15 @@ fn offer(identity: &'static Identity, team: &'static Team, size: usize) {
 
 /// Ends the region that the caller began: waits until everything of it is done.
 pub(crate) fn end(identity: &'static Identity, team: &'static Team) {
-    let first = carry::members(team)[0];
+    let first = seek::members(team)[0];
+    if team.size.load(Ordering::Relaxed) > 1 {
+        let was_short = team.is_short.load(Ordering::Relaxed);
+        let bound = if was_short { LONG } else { SHORT };
+        let is_short = read_time_stamp() - team.offered_at.get() < bound;
+        if is_short != was_short {
+            team.is_short.store(is_short, Ordering::Relaxed);
+        }
+    }
     let passed = generation(team);
     arrive(identity, first);
     let is_done = || generation(team) != passed;
@@ -216,36 +239,10 @@ fn prepare_process() {
         member: begin_member,
         looper,
     });
-    if !PREPARED.swap(true, Ordering::Relaxed) {
-        sys::around_fork(before_fork, after_fork, begin_child);
-        if settings().counts {
-            sys::at_exit(say_counts);
-        }
+    if !PREPARED.swap(true, Ordering::Relaxed) && settings().counts {
+        sys::at_exit(say_counts);
     }
     monitor::start();
-}
-
-unsafe extern "C" fn before_fork() {
-    locks::hold_lists();
-    pool::LISTS.hold();
-}
-
-unsafe extern "C" fn after_fork() {
-    pool::LISTS.let_go();
-    locks::let_go_of_lists();
-}
-
-/// The child of a fork has one kernel thread: its next region makes a team anew.
-unsafe extern "C" fn begin_child() {
-    pool::LISTS.let_go();
-    locks::let_go_of_lists();
-    pool::forget_others();
-    monitor::forget();
-    let identity = me();
-    pool::LISTS.lock().carriers.push(&identity.own);
-    if pool::is_active(&identity.own) {
-        pool::enter(&identity.own);
-    }
 }
 
 /// Says how often something could not be had as it should be.
@@ -262,7 +259,7 @@ extern "C" fn say_counts() {
 #[cold]
 fn grow(team: &'static Team, size: usize) {
     prepare_process();
-    while carry::members(team).len() < size {
+    while seek::members(team).len() < size {
         let identity: &'static Identity = Box::leak(Box::new(Identity::new(true)));
         let seat = add_member(team, identity);
         identity.seat.set(Some(seat));
@@ -321,7 +318,7 @@ unsafe extern "C" fn begin_member(argument: *mut u8) -> ! {
     resumed(identity);
     let member = identity.seat.get().expect("a member of a team has a seat");
     let team = member.team;
-    let first = carry::members(team)[0];
+    let first = seek::members(team)[0];
     let parent: Option<&'static Item> = first.implicit.parent.get();
     identity.member.set(Some(member));
     begin_implicit(member, parent);

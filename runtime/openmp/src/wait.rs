@@ -15,14 +15,15 @@ use punctual_policy::every_queue_once;
 use punctual_switch::instructions::pause;
 
 use crate::carry::{
-    Patience, beat, carrier_of, end, end_for, fresh_looper, is_in, leave, leave_for, make_ready,
-    members, next_ready, others_wait, resumed, unused,
+    Patience, beat, end, end_for, fresh_looper, leave, leave_for, make_ready, next_ready, resumed,
+    unused,
 };
 use crate::deque::Stolen;
 use crate::items;
 use crate::parts::{After, Group, Identity, Item, Member, Thread};
 use crate::pool;
 use crate::record;
+use crate::seek::{carrier_of, elsewhere, is_in, members};
 use crate::settings::settings;
 
 /// Which items may begin on top of a waiting thread.
@@ -51,6 +52,9 @@ impl Atop {
         }
     }
 }
+
+/// Looks for the end of a wait between two looks for other work.
+const PAUSES: usize = 8;
 
 /// Items that began on a waiting thread because there was no stack.
 static CROWDED: AtomicUsize = AtomicUsize::new(0);
@@ -86,15 +90,25 @@ pub(crate) fn wait(
             patience.reset();
             continue;
         }
-        if others_wait(identity) || patience.is_over() {
+        let other = elsewhere(identity);
+        if other.is_something() || patience.is_over() {
             if register(thread) {
+                other.follows(identity);
                 blocked(identity, atop, || leave(identity, After::Left));
                 patience.reset();
+            } else {
+                other.give_back();
             }
             continue;
         }
         has_looked = true;
-        pause();
+        // Looks for other work take lines of the cache from those that have it.
+        for _ in 0..PAUSES {
+            pause();
+            if is_done() {
+                break;
+            }
+        }
     }
     if has_looked {
         record::runs(identity, identity.item.get());
@@ -152,9 +166,13 @@ pub(crate) fn yield_once(identity: &'static Identity) {
         blocked(identity, Atop::Nothing, || leave_for(identity, ready));
     } else if let Some(item) = find(identity, Atop::Nothing) {
         begin(identity, item, Atop::Nothing, &register);
-    } else if others_wait(identity) {
+        return;
+    }
+    let other = elsewhere(identity);
+    if other.is_something() {
         // Others of its carrier first: it stands at the end of their queue.
         register(thread);
+        other.follows(identity);
         blocked(identity, Atop::Nothing, || leave(identity, After::Yielded));
     }
 }
@@ -181,7 +199,9 @@ pub(crate) unsafe extern "C" fn looper(argument: *mut u8) -> ! {
         }
         item = find(identity, Atop::Any);
         if item.is_none() {
-            if others_wait(identity) || patience.is_over() {
+            let other = elsewhere(identity);
+            if other.is_something() || patience.is_over() {
+                other.follows(identity);
                 end(identity);
             }
             pause();

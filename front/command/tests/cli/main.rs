@@ -10,7 +10,6 @@ mod doctor;
 mod findings;
 mod gangs;
 mod graph_fixes;
-mod graph_silent;
 mod graphs;
 mod groups;
 mod help;

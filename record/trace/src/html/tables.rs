@@ -8,7 +8,7 @@ use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
 use crate::summary::{
     ActorReport, ChangeReport, CpuReport, GangReport, GraphReport, GroupReport, Miss,
-    ResourceReport, RunReport, RunVerdict, SchedulerReport, StartReport, TaskReport,
+    ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
 };
 
 fn maybe(ns: Option<u64>) -> String {
@@ -88,34 +88,7 @@ pub(super) fn graphs(out: &mut String, report: &RunReport) {
     };
     for graph in &report.graphs {
         table(out, columns, (&graph.actors, MAX_LINES, "actors"), class);
-        starts(out, graph);
     }
-}
-
-/// How long after they were due the firings of a graph started.
-fn starts(out: &mut String, graph: &GraphReport) {
-    let known: Vec<(&str, StartReport)> = graph
-        .actors
-        .iter()
-        .filter_map(|actor| Some((&*actor.name, actor.starts?)))
-        .collect();
-    if known.is_empty() {
-        return;
-    }
-    let columns: &[Column<(&str, StartReport)>] = &[
-        ("starts of", "name", |(name, _)| text(name, 60)),
-        ("starts", "n", |(_, s)| count(s.delay_ns.n)),
-        ("late by, p50", "n", |(_, s)| maybe(s.delay_ns.p50)),
-        ("p99", "n", |(_, s)| maybe(s.delay_ns.p99)),
-        ("max", "n max", |(_, s)| maybe(s.delay_ns.max)),
-        ("beside missing time", "n", |(_, s)| {
-            count(s.beside_missing_ns.n)
-        }),
-        ("p50", "n", |(_, s)| maybe(s.beside_missing_ns.p50)),
-        ("p99", "n", |(_, s)| maybe(s.beside_missing_ns.p99)),
-        ("max", "n max", |(_, s)| maybe(s.beside_missing_ns.max)),
-    ];
-    table(out, columns, (&known, MAX_LINES, "actors"), no_class);
 }
 
 /// Gangs: the skew of their members beside its bound.

@@ -3,14 +3,15 @@
 use std::fmt;
 
 use punctual_dataflow::{Fraction, Rates, firings_per_iteration, outputs};
-use punctual_model::{Actor, Span, Work};
+use punctual_kern::Next;
+use punctual_model::{Actor, Graph, Span, Tile, When, Work};
 
 use super::RunVerdict;
-use super::silent::{self, place};
 use super::starts::{self, StartReport};
 use super::waiting::{self, Last};
 use crate::graphs::{Call, GraphInfo, Moved, State};
 use crate::log::{Log, Mode};
+use crate::record::Record;
 use crate::short::{Count, Short};
 
 /// A graph as it was seen, beside its promises.
@@ -26,8 +27,8 @@ pub struct GraphReport {
     /// No actor of it has ever fired, although all its threads were chosen and the run was recorded
     /// to its end.
     pub silent: bool,
-    /// Where it is silent, or all its actors on a tile are: those that had tokens and space for
-    /// their first firing, as `ACTOR on TILE`. Their task schedulers never chose them.
+    /// Where it is silent: actors that had tokens and space for their first firing, as
+    /// `ACTOR on TILE`. Their task schedulers never chose them.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub passed_over: Vec<String>,
     /// Tasks that wait for ever, and for whom.
@@ -126,8 +127,6 @@ struct Seen {
     executed: u64,
     since: Option<u64>,
     last: Last,
-    /// It has been in another state than `IDLE`.
-    has_begun: bool,
 }
 
 impl Seen {
@@ -136,7 +135,6 @@ impl Seen {
         if let Some(since) = self.since.take() {
             self.executed += at.saturating_sub(since);
         }
-        self.has_begun |= moved.state != State::Idle;
         let waits = moved.call.filter(|(_, goes_on)| !goes_on);
         self.last = Last {
             state: moved.state,
@@ -230,22 +228,65 @@ pub(super) fn graphs(log: &Log) -> Vec<GraphReport> {
             let moves = moves.filter(|moved| moved.graph.index() == at);
             look_at_end((info, &seen[at]), moves, report);
             // The run may have ended before its first slots.
-            report.silent &= silent::was_chosen(log, info);
-            let ends: Vec<&[u64]> = seen[at].iter().map(|seen| &*seen.ends).collect();
-            let over = match report.silent {
-                true => silent::passed_over(&info.graph),
-                false => silent::on_silent_tiles((log, end), info, &ends, |actor| {
-                    seen[at][actor].has_begun
-                }),
-            };
-            let named = |actor: usize| {
-                let actor = report.actors.get(actor)?;
-                Some(format!("{} on {}", actor.name, actor.on))
-            };
-            report.passed_over = over.into_iter().filter_map(named).collect();
+            report.silent &= was_chosen(log, info);
+            if report.silent {
+                report.passed_over = passed_over(&info.graph, report);
+            }
         }
     }
     all
+}
+
+/// Whether a thread of a graph was chosen on each tile. One that looks and finds nothing has no
+/// stretch of execution in virtual time.
+fn was_chosen(log: &Log, info: &GraphInfo) -> bool {
+    let mut tiles = info.graph.actors.iter().map(|actor| actor.tile);
+    tiles.all(|tile| {
+        let place = place(log, tile);
+        let name = format!("{} on {place}", info.graph.name);
+        let of_actors: Vec<String> = match info.graph.when_on(tile) {
+            When::Inline => {
+                let here = info.graph.actors.iter().filter(|actor| actor.tile == tile);
+                let name = |name: &str| format!("{}.{name} on {place}", info.graph.name);
+                here.map(|actor| name(&actor.name)).collect()
+            }
+            When::OwnTime | When::BetweenSlots(_) => vec![name],
+        };
+        let cpu = tile.cpu.index();
+        let is_its = |(_, record)| match record {
+            Record::Decision(decision) => match decision.next {
+                Next::Thread(thread) => {
+                    let name = log.task_name(cpu, thread);
+                    of_actors.iter().any(|of_actor| name == *of_actor)
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        log.cpus
+            .get(cpu)
+            .is_some_and(|cpu| cpu.records.iter().any(is_its))
+    })
+}
+
+/// The actors of a graph that could fire when nothing had fired: tasks that run to completion begin
+/// without tokens.
+fn passed_over(graph: &Graph, report: &GraphReport) -> Vec<String> {
+    let first = |rates: &[u32]| rates.first().copied().unwrap_or(0);
+    let could = |at: usize| {
+        graph.plain
+            || graph.fifos.iter().all(|fifo| {
+                let has_tokens = fifo.to.index() != at || fifo.initial >= first(&fifo.consume);
+                let space = fifo.capacity.unwrap_or(u32::MAX);
+                let space = space.saturating_sub(fifo.initial);
+                has_tokens && (fifo.from.index() != at || space >= first(&fifo.produce))
+            })
+    };
+    let actors = report.actors.iter().enumerate();
+    let actors = actors.filter(|(at, _)| could(*at));
+    actors
+        .map(|(_, actor)| format!("{} on {}", actor.name, actor.on))
+        .collect()
 }
 
 /// Whether a graph never began, or waits for ever.
@@ -389,6 +430,12 @@ fn is_slow(info: &GraphInfo, ends: &[u64], every: Fraction, until: u64) -> bool 
     }
 }
 
+fn place(log: &Log, tile: Tile) -> String {
+    let scheduler = tile.scheduler.and_then(|id| log.schedulers.get(id.index()));
+    let cpu = || log.cpus.get(tile.cpu.index()).map(|cpu| &cpu.name);
+    scheduler.or_else(cpu).map_or("?".into(), String::clone)
+}
+
 impl GraphReport {
     /// A mistake of the application itself, in words.
     pub(super) fn fault(&self) -> Option<String> {
@@ -396,19 +443,12 @@ impl GraphReport {
         if let Some(waits) = &self.deadlock {
             return Some(format!("graph {name} stops for ever: {waits}"));
         }
-        let some = self.passed_over.join(", ");
-        let never = format!("the task scheduler never chose {some}");
-        match (self.silent, some.is_empty()) {
-            (true, true) => Some(format!(
-                "graph {name}: none of its actors has ever fired; none has tokens and space for its \
-                 first firing"
-            )),
-            (true, false) => Some(format!(
-                "graph {name}: none of its actors has ever fired; {never}"
-            )),
-            (false, true) => None,
-            (false, false) => Some(format!("graph {name}: a tile has never fired; {never}")),
-        }
+        let why = match self.passed_over.join(", ") {
+            none if none.is_empty() => "none has tokens and space for its first firing".into(),
+            some => format!("the task scheduler never chose {some}"),
+        };
+        let fired = format!("graph {name}: none of its actors has ever fired; {why}");
+        self.silent.then_some(fired)
     }
 
     /// Whether something was seen that the verdict excludes: an output later than its bound, or a

@@ -1,8 +1,10 @@
-// Children of a fork: one before any region, and one in a region of one member.
+// Children of a fork: one before any region, one in a region of one member, and one of a member in a
+// `critical` that others wait for.
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int members(void) {
@@ -10,6 +12,38 @@ static int members(void) {
     #pragma omp parallel num_threads(4) reduction(+ : count)
     count++;
     return count;
+}
+
+static int forked_in_critical(void) {
+    int coming = 0, status = 1, turns = 0;
+    omp_set_max_active_levels(2);
+    #pragma omp parallel num_threads(3)
+    {
+        int child = 1;
+        if (omp_get_thread_num() > 0) {
+            #pragma omp atomic
+            coming++;
+        }
+        for (int round = 0; round < 2; round++) {
+            #pragma omp critical
+            {
+                int others = 0;
+                turns++;
+                while (omp_get_thread_num() == 0 && round == 0 && others < 2) {
+                    // They have no more to do before they wait.
+                    struct timespec moment = {0, 30000000};
+                    nanosleep(&moment, NULL);
+                    #pragma omp atomic read
+                    others = coming;
+                }
+                if (omp_get_thread_num() == 0 && round == 0) child = fork();
+            }
+        }
+        // The child has left the `critical`, has taken it again, and has a region of its own.
+        if (child == 0) _exit(members());
+        if (omp_get_thread_num() == 0) waitpid(child, &status, 0);
+    }
+    return turns == 6 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 int main(int count, char **words) {
@@ -27,5 +61,6 @@ int main(int count, char **words) {
     if (child == 0) _exit(members());
     waitpid(child, &status, 0);
     printf("%s of the child, %d members\n", has_record || !right ? "a record" : "no record", WEXITSTATUS(status));
+    printf("%d members of one that forked in a critical\n", forked_in_critical());
     return 0;
 }
