@@ -1,11 +1,15 @@
 // Costs of constructs of OpenMP: the programs of Slite Fig. 8 and 10, and those of its rivals' tests.
 // One line each: name, unit, median, 99 of 100, largest, number. Compile with `gcc -O2 -fopenmp`.
+#define _GNU_SOURCE
 #include <omp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -169,10 +173,72 @@ static pid_t hog(void) {
     for (;;) NOTHING;
 }
 
+// Time enough for a peer to sleep: twice what any library here spins for when it is passive.
+enum { ASLEEP = 250000, WAKES = 200 };
+static volatile unsigned long long rung;
+
+static void let_sleep(void) {
+    unsigned long long start = __rdtsc();
+    while (__rdtsc() - start < ASLEEP) NOTHING;
+    rung = __rdtsc();
+}
+
+// From the last arrival at a barrier to the first instruction of a member that sleeps there.
+static void wakes(void) {
+    #pragma omp parallel num_threads(2)
+    for (int i = -20; i < WAKES; i++) {
+        #pragma omp barrier
+        if (omp_get_thread_num() == 0) let_sleep();
+        #pragma omp barrier
+        if (omp_get_thread_num() == 1 && i >= 0) samples[i] = __rdtsc() - rung;
+    }
+    report("wake", "cycles", WAKES);
+}
+
+static int bell;
+
+static void *sleeper(void *unused) {
+    for (int i = -20; i < WAKES; i++) {
+        while (!__atomic_load_n(&bell, __ATOMIC_ACQUIRE)) syscall(SYS_futex, &bell, 128, 0, NULL);
+        if (i >= 0) samples[i] = __rdtsc() - rung;
+        __atomic_store_n(&bell, 0, __ATOMIC_RELEASE);
+    }
+    return unused;
+}
+
+// The same with nothing but the kernel's call.
+static void bare_wakes(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleeper, NULL)) return;
+    for (int i = -20; i < WAKES; i++) {
+        while (__atomic_load_n(&bell, __ATOMIC_ACQUIRE)) NOTHING;
+        let_sleep();
+        __atomic_store_n(&bell, 1, __ATOMIC_RELEASE);
+        syscall(SYS_futex, &bell, 129, 1);
+    }
+    pthread_join(thread, NULL);
+    report("wake-bare", "cycles", WAKES);
+}
+
+// Two members on one CPU: a barrier is a switch to the other, which is ready. The libraries count
+// CPUs when they are loaded.
+static int on_one_cpu(const char *word) {
+    cpu_set_t one;
+    if (strcmp(word, "one-cpu") == 0) {
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        if (sched_setaffinity(0, sizeof one, &one)) return 1;
+        execl("/proc/self/exe", "constructs", "loaded", (char *)NULL);
+        return 1;
+    }
+    INSIDE("switch", 1000, { _Pragma("omp barrier") });
+    return 0;
+}
+
 int main(int count, char **words) {
-    (void)words;
-    // With a word: only the start of a program is measured, by the one who starts it.
-    if (count > 1) return omp_get_max_threads() == 0;
+    // With `start`, only the start of a program is measured, by the one who starts it.
+    if (count > 1 && strcmp(words[1], "start") == 0) return omp_get_max_threads() == 0;
+    if (count > 1) return on_one_cpu(words[1]);
     omp_set_max_active_levels(2);
     int sum = 0;
     for (int n = 1; n <= 8; n *= 2) regions(n);
@@ -185,6 +251,8 @@ int main(int count, char **words) {
     });
     INSIDE("single", 1000, { _Pragma("omp single") NOTHING; });
     INSIDE("critical", 1000, { _Pragma("omp critical") sum++; });
+    wakes();
+    bare_wakes();
     for (int n = 1; n <= 2; n++) items(n);
     for (int n = 1; n <= 2; n++) programs(n);
     // As many as CPUs, and work in between: else all is over before the kernel gives them a turn.
