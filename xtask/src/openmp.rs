@@ -162,7 +162,7 @@ fn measure(
     Ok((names, figures))
 }
 
-/// Runs the program on a library; what it says.
+/// Runs the program on a library, and gives back its lines.
 fn run(program: &Path, rival: &Rival, words: &[&str]) -> Result<String, String> {
     let mut command = Command::new("timeout");
     command.arg(SECONDS).arg(program).args(words);
