@@ -249,8 +249,9 @@ fn prepare_process() {
 extern "C" fn say_counts() {
     let (stacks, refused) = stack::counts();
     let (crowded, replaced, spin) = (crowded(), monitor::replaced(), wake_cost::cycles());
+    let workers = settings().workers;
     sys::say(&format!(
-        "punctual-openmp: {stacks} stacks, {refused} refused, {crowded} items on a waiting stack, \
+        "punctual-openmp: {workers} workers, {stacks} stacks, {refused} refused, {crowded} items on a waiting stack, \
          {replaced} carriers replaced, spins of {spin} cycles at most"
     ));
 }

@@ -1,6 +1,7 @@
 //! The environment, and the control variables that a program may change.
 
 use core::ffi::CStr;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::sys;
@@ -169,13 +170,18 @@ fn schedule(text: &str) -> Option<(u32, i32)> {
     Some((kind | mark, chunk.max(default)))
 }
 
-/// CPUs that the control group's quota amounts to, rounded up.
+/// CPUs that the quota of the control group, or of one around it, amounts to, rounded up.
 fn quota() -> Option<usize> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let path = format!("/sys/fs/cgroup{own}/cpu.max");
-    let written = std::fs::read_to_string(path).ok()?;
-    quota_of(&written)
+    quota_below(Path::new("/sys/fs/cgroup"), own)
+}
+
+fn quota_below(root: &Path, own: &str) -> Option<usize> {
+    let own = root.join(own.trim_start_matches('/'));
+    let groups = own.ancestors().take_while(|group| group.starts_with(root));
+    let written = groups.filter_map(|group| std::fs::read_to_string(group.join("cpu.max")).ok());
+    written.filter_map(|written| quota_of(&written)).min()
 }
 
 fn quota_of(written: &str) -> Option<usize> {
@@ -193,6 +199,20 @@ mod tests {
         assert_eq!(quota_of("150000 100000\n"), Some(2));
         assert_eq!(quota_of("10000 100000\n"), Some(1));
         assert_eq!(quota_of("max 100000\n"), None);
+    }
+
+    #[test]
+    fn the_quota_of_a_group_around_the_own_one_counts_too() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = root.path().join("outer/inner");
+        std::fs::create_dir_all(&own).expect("folders");
+        let write = |group: &Path, text| std::fs::write(group.join("cpu.max"), text);
+        assert_eq!(quota_below(root.path(), "/outer/inner"), None);
+        write(&own, "400000 100000\n").expect("a file");
+        assert_eq!(quota_below(root.path(), "/outer/inner"), Some(4));
+        write(&root.path().join("outer"), "150000 100000\n").expect("a file");
+        assert_eq!(quota_below(root.path(), "/outer/inner"), Some(2));
+        assert_eq!(quota_below(root.path(), "/"), None);
     }
 
     #[test]

@@ -169,6 +169,19 @@ fn the_deadlock_of_the_paper_does_not_happen() {
 }
 
 #[test]
+fn items_that_wait_at_every_scheduling_point_are_all_done() {
+    let Some(program) = compiled("runtime/openmp/tests/c/blocking.c") else {
+        return;
+    };
+    for members in ["1", "2", "3", "4", "5", "6", "7", "8"] {
+        for policy in ["active", "passive"] {
+            let told = printed(&program.ours(&[members], &[("OMP_WAIT_POLICY", policy)]));
+            assert_eq!(told, "all done, 60 in order\n", "{members}, {policy}");
+        }
+    }
+}
+
+#[test]
 fn a_mutex_that_is_held_over_a_wait_is_reported_and_the_strict_mode_avoids_it() {
     let Some(program) = compiled("runtime/openmp/tests/c/mutex_wait.c") else {
         return;
