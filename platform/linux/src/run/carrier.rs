@@ -90,7 +90,10 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         unsafe { switch_to(host, target) };
         view.shared.post.polls(view.index);
         view.disarm_stale();
-        let from = match view.reason.get() {
+        // Behind the sleep and ahead of what is due: it takes a call of the kernel.
+        // SAFETY: as above.
+        let note = |from, to| unsafe { note_sleep::<P, S>(host, from, to) };
+        match view.reason.get() {
             Reason::End => return,
             Reason::Idle { due, owes } => {
                 let margin = match (view.keeps_idle_time(), owes) {
@@ -101,18 +104,14 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
                 };
                 let (due, at) = ahead_of(view, due);
                 ahead = at;
-                idle(view, due, margin, true, !owes)
+                idle(view, due, margin, (true, !owes), note);
             }
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
                 let left = view.clock().ns(until.since(view.clock().now()).ticks());
                 let awake = if left > 3 * AWAKE_NS { AWAKE_NS } else { 0 };
-                idle(view, Some(until), awake, listens, false)
+                idle(view, Some(until), awake, (listens, false), note);
             }
-        };
-        if let Some((from, to)) = from {
-            // SAFETY: as above.
-            unsafe { note_sleep::<P, S>(host, from, to) };
         }
     }
 }
@@ -175,14 +174,14 @@ fn leave_gap(host: &PerCpu, now: Instant, start: Option<Instant>, target: *const
 
 /// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. It looks
 /// for news before it sleeps only if it `may_watch`: who owes its sleep to others, or is left to
-/// them, does not spend it on looking. Returns the last sleep, if there was one.
+/// them, does not spend it on looking. Each sleep is told to `note`.
 fn idle(
     host: &PerCpu,
     due: Option<Instant>,
     margin_ns: u64,
-    listens: bool,
-    may_watch: bool,
-) -> Option<(Instant, Instant)> {
+    (listens, may_watch): (bool, bool),
+    note: impl Fn(Instant, Instant),
+) {
     let clock = host.clock();
     let margin = clock.ticks(margin_ns);
     let shortest = clock.ticks(SHORTEST_SLEEP_NS);
@@ -193,7 +192,7 @@ fn idle(
         false => due,
     };
     let nobody = AtomicU32::new(0);
-    let mut slept = None;
+    let mut has_slept = false;
     let mut last = clock.now();
     host.note_entry_until(last);
     let watch = if may_watch { host.watch_ns.get() } else { 0 };
@@ -206,10 +205,10 @@ fn idle(
         }
         last = now;
         if now >= due || is_to_end(host) || listens && has_news(host) {
-            if slept.is_none() && watch > 0 && now < due {
+            if !has_slept && watch > 0 && now < due {
                 host.watch_ns.set(LONGEST_WATCH_NS);
             }
-            return slept;
+            return;
         }
         let left = due.since(now).ticks();
         if left > margin + shortest && now >= sleepy {
@@ -220,11 +219,13 @@ fn idle(
             } else {
                 sys::futex_wait(&nobody, 0, ns);
             }
+            let woken = clock.now();
+            has_slept = true;
+            note_wake(host, wake, due, woken);
+            note(now, woken);
             last = clock.now();
-            slept = Some((now, last));
-            note_wake(host, wake, due, last);
             if may_watch {
-                let heard = has_news(host).then(|| clock.ns(last.since(now).ticks()));
+                let heard = has_news(host).then(|| clock.ns(woken.since(now).ticks()));
                 host.watch_ns.set(next_watch(watch, heard));
             }
         } else {
@@ -286,8 +287,8 @@ fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
     let margin = host.wake_margin_ns.get();
     host.wake_margin_ns.set(next_margin(margin, late));
     let lost = now.since(due).ticks();
-    if lost > host.limits.late {
-        // The processor was ours from `due` on, and nothing of ours was executed.
+    if now.since(wake).ticks() > host.limits.late && lost > 0 {
+        // Its timer came later than any does whose processor executes: that was ours from `due` on.
         host.note_missing(lost);
     }
 }

@@ -183,6 +183,27 @@ impl Sum {
         });
         of.reduce(f64::max)
     }
+
+    /// Constraints whose rate is within so many hundredths of their utilization.
+    pub(crate) fn within(&self, percent: f64) -> Option<usize> {
+        let free = real(self.at_full_time()?);
+        let is_within = |(_, slice, ps): &&(u64, u64, u64)| {
+            let share = free / real(*ps) / (real(*slice) / 100.0);
+            (share - 1.0).abs() * 100.0 <= percent
+        };
+        Some(self.points.iter().filter(is_within).count())
+    }
+
+    /// Picoseconds of an iteration at full utilization: of aperiodic members, else the median of
+    /// the longest period, over its slices.
+    fn at_full_time(&self) -> Option<u64> {
+        let longest = self.points.iter().map(|(period, ..)| *period).max();
+        let of_longest = self.points.iter().filter(|of| Some(of.0) == longest);
+        let mut scaled: Vec<u64> = of_longest.map(|(_, slice, ps)| ps * slice / 100).collect();
+        scaled.sort_unstable();
+        let median = scaled.get(scaled.len() / 2).copied();
+        self.free.or(median).filter(|ps| *ps > 0)
+    }
 }
 
 fn work(rows: &[Row]) -> Table {
@@ -196,6 +217,8 @@ fn work(rows: &[Row]) -> Table {
         ">at 90 %",
         ">off, 100us",
         ">off, 1ms",
+        ">within 3 %",
+        ">10 %",
         ">gain at least",
         ">at most",
     ];
@@ -208,6 +231,10 @@ fn work(rows: &[Row]) -> Table {
         let off = |from| {
             let off = sum.free.and_then(|free| sum.deviation(free, from));
             off.map_or("-".into(), |off| format!("{:.1} %", off * 100.0))
+        };
+        let within = |percent| {
+            let within = sum.within(percent);
+            within.map_or("-".into(), |count| count.to_string())
         };
         let gains = with
             .filter(|_| sum.free.is_none() && MODES.contains(&mode.as_str()))
@@ -227,29 +254,20 @@ fn work(rows: &[Row]) -> Table {
             of_ps(best.unwrap_or(0)),
             off(100),
             off(1_000),
+            within(3.0),
+            within(10.0),
             gain(least),
             gain(most),
         ]);
     }
-    let refused = rows.iter().filter(|row| row.name == ADMITTED);
-    let refused = refused
-        .flat_map(|row| &row.values)
-        .filter(|value| **value == 0);
-    let count = refused.count().to_string();
-    table.row(vec![
-        String::new(),
-        String::new(),
-        "constraints refused".into(),
-        count,
-    ]);
+    let of_analysis = rows.iter().filter(|row| row.name == ADMITTED);
+    let of_analysis = of_analysis.flat_map(|row| &row.values);
+    let refused = of_analysis.filter(|value| **value == 0).count() as u64;
     // Of rivals, with the kernel's reason.
-    for (why, count) in refusals(rows) {
-        table.row(vec![
-            String::new(),
-            String::new(),
-            why.into(),
-            count.to_string(),
-        ]);
+    let all = [("constraints refused", refused)];
+    for (why, count) in all.into_iter().chain(refusals(rows)) {
+        let (nothing, count) = (String::new, count.to_string());
+        table.row(vec![nothing(), nothing(), why.into(), count]);
     }
     table
 }
@@ -276,4 +294,23 @@ pub(crate) fn gains(with: &Sum, without: &Sum) -> Option<(f64, f64)> {
     let gains: Vec<f64> = without.points.iter().filter_map(gain).collect();
     let least = gains.iter().copied().reduce(f64::min)?;
     Some((least, gains.iter().copied().reduce(f64::max)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_within_some_hundredths_of_its_utilization_is_counted() {
+        let mut sum = Sum {
+            points: vec![(100, 50, 2_400), (1_000, 50, 2_000), (1_000, 90, 1_150)],
+            ..Sum::default()
+        };
+        // Without aperiodic members: 2,000 at a half, 1,150 at nine tenths are 1,000 and 1,035.
+        assert_eq!(sum.at_full_time(), Some(1_035));
+        sum.free = Some(1_000);
+        let within = [1.0, 4.0, 10.0, 20.0].map(|percent| sum.within(percent));
+        assert_eq!(within, [Some(1), Some(2), Some(2), Some(3)]);
+        assert_eq!(Sum::default().within(3.0), None);
+    }
 }
