@@ -9,9 +9,9 @@
 //! belongs to the program, and so do its threads.
 //!
 //! From below: `sys`, `mistake`, `settings`, `lock`, `log`, `stack`, `wake_cost`; then the words
-//! that are modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`). Then `parts`; `pool`;
-//! `record`; `seek`, `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`; `region`;
-//! `monitor` and `fork` beside them. The functions of the ABI are on top (`abi`).
+//! that are modelled (`asleep`, `barrier`, `deque`, `pending`, `standing`, `wish`). Then `parts`;
+//! `pool`; `record`; `seek`, `carry`; `meet`, `depend`, `items`; `wait`; `shares`, `locks`;
+//! `region`; `monitor` and `fork` beside them. The functions of the ABI are on top (`abi`).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 // The names of the ABI are not ours to choose.
 #![allow(non_snake_case, unreachable_pub, clippy::too_many_arguments)]
@@ -45,5 +45,6 @@ mod standing;
 mod sys;
 mod wait;
 mod wake_cost;
+mod wish;
 #[cfg(test)]
 mod word_tests;

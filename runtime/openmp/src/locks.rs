@@ -1,25 +1,18 @@
 //! Locks of programs: `critical`, `atomic`, `omp_lock_t`.
 //!
-//! ```text
-//!   0   free        1   held        2   held, and somebody may wait
-//! ```
-//!
 //! A waiter stands in a list, by the address of the word, and its identity goes on with other work.
 //! So an item that waits for a lock never keeps the holder from going on. A free lock goes to the
 //! first that tries; one waiter is made ready to try again.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 
 use crate::carry::make_ready;
 use crate::lock::Lock;
 use crate::me::me;
 use crate::parts::{Identity, Thread};
 use crate::wait::{Atop, wait};
-
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const WANTED: u32 = 2;
+use crate::wish::{Wish, let_go};
 
 /// Lists of waiters: addresses that share one are told apart in it.
 const LISTS: usize = 64;
@@ -36,21 +29,16 @@ fn list(word: &AtomicU32) -> &'static Lock<Waiters> {
     &WAITERS[(address >> 3 ^ address >> 9) % LISTS]
 }
 
-fn try_as(word: &AtomicU32, value: u32) -> bool {
-    let order = (Ordering::Acquire, Ordering::Relaxed);
-    word.compare_exchange(FREE, value, order.0, order.1).is_ok()
-}
-
 /// Takes the lock if nobody has it.
 #[inline]
 pub(crate) fn try_lock(word: &AtomicU32) -> bool {
-    try_as(word, HELD)
+    Wish::new().take(word)
 }
 
 /// Waits for the lock.
 #[inline]
 pub(crate) fn lock(word: &AtomicU32) {
-    if !try_as(word, HELD) {
+    if !try_lock(word) {
         lock_slowly(word);
     }
 }
@@ -58,19 +46,17 @@ pub(crate) fn lock(word: &AtomicU32) {
 #[cold]
 fn lock_slowly(word: &AtomicU32) {
     let identity = me();
-    // Another waiter may be left behind by the one that was made ready.
-    let value = Cell::new(HELD);
+    let wish = Wish::new();
     let taken = Cell::new(false);
     let is_done = || {
         taken.get() || {
-            taken.set(try_as(word, value.get()));
+            taken.set(wish.take(word));
             taken.get()
         }
     };
     wait(identity, Atop::Nothing, is_done, |thread| {
-        value.set(WANTED);
         let mut waiters = list(word).lock();
-        if word.swap(WANTED, Ordering::Acquire) == FREE {
+        if wish.wait(word) {
             taken.set(true);
             return false;
         }
@@ -83,7 +69,7 @@ fn lock_slowly(word: &AtomicU32) {
 /// Lets the lock go.
 #[inline]
 pub(crate) fn unlock(word: &AtomicU32) {
-    if word.swap(FREE, Ordering::Release) == WANTED {
+    if let_go(word) {
         tell_one(word);
     }
 }

@@ -9,7 +9,7 @@
 //! | `runtime/dataflow/fifo/src/ring.rs` | `atomic` | order, by loom |
 //! | `core/gang`: `gang`, `member` | `atomic` | order, by loom |
 //! | `runtime/openmp`: `asleep`, `barrier`, `deque` | `atomic` | order, by loom |
-//! | `runtime/openmp`: `pending`, `standing` | `atomic` | order, by loom |
+//! | `runtime/openmp`: `pending`, `standing`, `wish` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -28,6 +28,7 @@ pub mod cross_cpu;
 pub mod handing_on;
 pub mod kicking;
 pub mod listing;
+pub mod locking;
 pub mod meeting;
 pub mod recording;
 pub mod signals;
@@ -75,6 +76,8 @@ mod ring;
 mod standing;
 #[path = "../../../platform/linux/src/shared/ticket_lock.rs"]
 mod ticket_lock;
+#[path = "../../../runtime/openmp/src/wish.rs"]
+mod wish;
 
 use check::Model;
 
@@ -84,5 +87,6 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
     let words = words.chain(&recording::MODELS).chain(&handing_on::MODELS);
     let words = words.chain(&starting::MODELS).chain(&sleeping::MODELS);
+    let words = words.chain(&locking::MODELS);
     words.chain(&meeting::MODELS).chain(&signals::MODELS)
 }
