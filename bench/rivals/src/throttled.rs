@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use crate::call::check;
 use crate::groups::Group;
-use crate::thread::{deadline_class, ordinary_class, pin};
+use crate::thread::{deadline_class, fifo_if, ordinary_class, pin};
 
 /// How a thread is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Throttle {
-    /// Not at all. Each thread is pinned to its CPU.
+    /// Not at all. Each thread is pinned to its CPU, and above ordinary ones where that is
+    /// permitted: its rate is that of all the time.
     Free,
     /// The quota of a control group of its own: `cpu.max`, or `cpu.cfs_quota_us` of version 1. Each
     /// thread is pinned to its CPU, and of an ordinary class.
@@ -107,7 +108,12 @@ fn thread<T>(
     while go.load(Ordering::Acquire) == WAIT {
         std::thread::yield_now();
     }
-    (go.load(Ordering::Acquire) == GO).then(|| work(place))
+    if go.load(Ordering::Acquire) != GO {
+        return None;
+    }
+    // Not before all are there: on one CPU it would keep it from them.
+    fifo_if(way == Throttle::Free);
+    Some(work(place))
 }
 
 #[cfg(test)]
