@@ -411,6 +411,9 @@ pub(crate) fn draw(state: &Cell<u64>) -> u64 {
 
 /// Forgets every carrier, sleeper and team: in the child of a fork, which has one kernel thread.
 pub(crate) fn forget_others() {
+    // Members that nobody has begun are begun in the parent.
+    let words = teams().flat_map(|team| &team.unclaimed.words);
+    words.for_each(|word| word.store(0, Ordering::Relaxed));
     let mut lists = LISTS.lock();
     (lists.first, lists.last, lists.idle, lists.reserve) = (None, None, None, None);
     lists.carriers.clear();

@@ -16,6 +16,7 @@ static int members(void) {
 
 static int forked_in_critical(void) {
     int coming = 0, status = 1, turns = 0;
+    pid_t own = getpid();
     omp_set_max_active_levels(2);
     #pragma omp parallel num_threads(3)
     {
@@ -29,6 +30,8 @@ static int forked_in_critical(void) {
             {
                 int others = 0;
                 turns++;
+                // No other member is there in the child.
+                if (omp_get_thread_num() > 0 && getpid() != own) _exit(99);
                 while (omp_get_thread_num() == 0 && round == 0 && others < 2) {
                     // They have no more to do before they wait.
                     struct timespec moment = {0, 30000000};
@@ -40,7 +43,12 @@ static int forked_in_critical(void) {
             }
         }
         // The child has left the `critical`, has taken it again, and has a region of its own.
-        if (child == 0) _exit(members());
+        if (child == 0) {
+            int count = members();
+            struct timespec for_anybody_else = {0, 50000000};
+            nanosleep(&for_anybody_else, NULL);
+            _exit(count);
+        }
         if (omp_get_thread_num() == 0) waitpid(child, &status, 0);
     }
     return turns == 6 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
