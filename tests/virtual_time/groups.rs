@@ -96,6 +96,29 @@ fn a_vehicle_turns_or_halts_and_never_both_or_neither_also_when_the_turn_is_refu
 }
 
 #[test]
+fn a_thread_asks_for_less_and_less_until_it_is_granted() {
+    let log = run(&example("less-and-less"), 2);
+    obeys_the_rules("less-and-less", &log);
+    let asked = ["camera", "whole", "part", "middle"].map(|name| of(&log, name));
+    let with = |place: usize, fate| asked[place].iter().filter(move |one| one.fate == fate);
+    let done = [0, 1, 2, 3].map(|place| with(place, Fate::Done).count());
+    assert_eq!(done[0], done[1] + done[2] + done[3]);
+    assert!(done.iter().all(|&count| count > 0), "{done:?}");
+    assert_eq!(asked[1].len(), done[0]);
+    for place in [1, 2] {
+        // The next one is asked for when the refusal is there.
+        let refused: Vec<_> = with(place, Fate::Refused)
+            .map(|one| (one.arrival, one.answered))
+            .collect();
+        let next: Vec<_> = asked[place + 1]
+            .iter()
+            .map(|one| (one.arrival, one.asked))
+            .collect();
+        assert_eq!(refused, next);
+    }
+}
+
+#[test]
 fn a_less_important_group_gives_way_and_only_where_the_file_says_so() {
     let mut system = example("linear-table");
     system.planning.overload = Overload::Shed;

@@ -408,11 +408,12 @@ impl<U: Unit> Segments<U> {
         self.orders.clear();
     }
 
-    /// Adds the segments of others whose new number `place` gives, with the orders among them.
+    /// Adds the segments of others whose new number `place` gives, with the orders among them:
+    /// ascending numbers, from the count of those that are here on. O(segments · orders).
     ///
     /// # Errors
-    /// A full table.
-    pub(crate) fn add(
+    /// A full table, which then has part of them.
+    pub fn add(
         &mut self,
         others: &Segments<U>,
         place: impl Fn(usize) -> Option<usize>,

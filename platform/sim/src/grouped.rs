@@ -77,13 +77,10 @@ impl Groups {
         let parts = Parts::new(system, terms);
         let kinds: Vec<GroupKind> = ids(system).map(|id| parts.kind(id)).collect();
         let planning = &system.planning;
-        let pace = (!planning.evaluation.is_zero()).then(|| {
-            let evaluation = planning.evaluation.ticks_up(RATE).as_span();
-            Pace {
-                evaluation,
-                segment: evaluation,
-                margin: planning.margin.ticks_up(RATE),
-            }
+        let pace = planning.counts().then(|| Pace {
+            evaluation: planning.evaluation.ticks_up(RATE).as_span(),
+            segment: planning.segment_cost().ticks_up(RATE).as_span(),
+            margin: planning.margin.ticks_up(RATE),
         });
         let mut groups = Groups {
             capacities: Capacities::new(0, 1, 0),

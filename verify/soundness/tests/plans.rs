@@ -104,6 +104,18 @@ fn the_analysis_answers_each_request_as_virtual_time_does_at_that_instant() {
 }
 
 #[test]
+fn the_analysis_numbers_the_children_of_a_group_as_virtual_time_does() {
+    // Two children of one group, and a tie between them.
+    let index = 7_701;
+    let system = JUDGE.draw(index);
+    let verdict = admit(&system).expect("a verdict");
+    let answer = verdict.plan.as_ref().expect("it is answered");
+    let run = JUDGE.play((index, &system), &verdict, answer, Disturbed::Nothing);
+    let compared = JUDGE.as_the_analysis(&run.expect("it runs"), answer);
+    assert!(compared.is_ok_and(|count| count > 10));
+}
+
+#[test]
 fn a_run_of_groups_is_replayed() {
     for (_, run) in runs(20, Disturbed::EarlyEnds) {
         let replayed = replay(&run.played.log);

@@ -6,6 +6,7 @@
 //! # Assumptions
 //! 1. Running families have lawful places.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, Ns, Span};
@@ -31,6 +32,10 @@ pub(crate) struct Executed {
     pub(crate) has_ended: bool,
     /// It is over, and the planner has planned since: it takes no more time of it.
     pub(crate) is_forgotten: bool,
+    /// Its group was killed before it started.
+    pub(crate) is_dead: bool,
+    /// It was taken out of the plan for that.
+    pub(crate) is_gone: bool,
 }
 
 /// New arrivals beside running families, for a planner.
@@ -38,6 +43,8 @@ pub(crate) struct Beside {
     pub(crate) book: Book<Ns>,
     old: Expanded,
     pub(crate) new: Expanded,
+    /// By arrival that runs: it was killed.
+    dead: Vec<bool>,
 }
 
 impl Beside {
@@ -52,18 +59,29 @@ impl Beside {
         let old = parts.expand(&roots, None)?;
         let new = parts.expand(arrivals, Some(&old))?;
         let mut book = Book::told(sum(old.segments.capacities(), new.segments.capacities()));
-        let segments = || running.iter().flat_map(|family| &family.segments);
+        let all = || running.iter().flat_map(|family| &family.segments);
+        let mut dead = vec![false; old.instances.len()];
+        for (one, &(whose, _)) in all().zip(&old.parts) {
+            dead[whose] |= one.is_dead;
+        }
+        let (mut numbers, mut count) = (Vec::with_capacity(old.parts.len()), 0);
+        for one in all() {
+            numbers.push((!one.is_gone).then_some(count));
+            count += usize::from(!one.is_gone);
+        }
+        let mut there = Segments::new(old.segments.capacities());
+        let added = there.add(&old.segments, |number| numbers[number]);
+        added.map_err(|_| another())?;
+        let segments = || all().filter(|one| !one.is_gone);
         let places = segments().map(|one| Placement {
             cpu: one.planned.node,
             start: one.planned.start,
             end: one.planned.end,
         });
         let places: Vec<Placement<Ns>> = places.collect();
-        let appended = book.append(begin, &old.segments, &places);
-        appended.map_err(|_| AnalysisError::Invalid {
-            what: "a plan that runs is of another system".into(),
-        })?;
-        let order = (0..old.segments.len()).map(|number| book.order().number(number));
+        let appended = book.append(begin, &there, &places);
+        appended.map_err(|_| another())?;
+        let order = (0..there.len()).map(|number| book.order().number(number));
         let order: Vec<u64> = order.collect();
         for (one, &order) in segments().zip(&order).filter(|(one, _)| one.is_forgotten) {
             book.done(one.planned.node, order + 1);
@@ -80,12 +98,19 @@ impl Beside {
                 book.started(one.planned.node, order, one.planned.start);
             }
         }
-        Ok(Beside { book, old, new })
+        let beside = Beside {
+            book,
+            old,
+            new,
+            dead,
+        };
+        Ok(beside)
     }
 
     /// Plans the new arrivals beside the others.
     pub(crate) fn ask(&mut self, ask: &Ask<Ns>) -> Result<Accepted<Ns>, Refusal<Ns>> {
-        self.book.ask(ask, &self.new.segments, |_| false)
+        let dead = |whose: u32| self.dead.get(whose as usize).is_some_and(|dead| *dead);
+        self.book.ask(ask, &self.new.segments, dead)
     }
 
     /// The arrival and the place of the segment with this tag.
@@ -104,6 +129,12 @@ impl Beside {
     /// Some segment is not alike on all CPUs.
     pub(crate) fn is_located(&self) -> bool {
         self.old.located || self.new.located
+    }
+}
+
+fn another() -> AnalysisError {
+    AnalysisError::Invalid {
+        what: "a plan that runs is of another system".into(),
     }
 }
 

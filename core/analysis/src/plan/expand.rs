@@ -3,7 +3,7 @@
 //! # Assumptions
 //! 1. The system is valid: precedence has no circles, and children lead to a group that arrives.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -87,7 +87,8 @@ impl<'a> Parts<'a> {
     }
 
     /// These arrivals, each with the children that are planned with it, `behind` others in a plan.
-    /// A segment has its number in that plan as its tag. O(n log n).
+    /// A segment has its number in that plan as its tag. Members of a family have the order that a
+    /// planner gives them while it runs, since ties are decided by number. O(n log n).
     pub(crate) fn expand(
         &self,
         arrivals: &[Instance],
@@ -96,16 +97,16 @@ impl<'a> Parts<'a> {
         let mut instances = Vec::new();
         let mut spawned = Vec::new();
         for &root in arrivals {
-            let mut open = vec![(root, None)];
+            let mut open = VecDeque::from([(root, None)]);
             let family = instances.len();
-            while let Some((instance, by)) = open.pop() {
+            while let Some((instance, by)) = open.pop_front() {
                 let own = instances.len();
                 instances.push(instance);
                 spawned.push((family, by));
                 let group = &self.system.groups[instance.group.index()];
-                for (at, segment) in group.segments.iter().enumerate() {
-                    if let Some(Spawn::Dependent { group }) = segment.spawn {
-                        open.push((Instance { group, ..instance }, Some((own, at))));
+                for at in group.in_order() {
+                    if let Some(Spawn::Dependent { group }) = group.segments[at].spawn {
+                        open.push_back((Instance { group, ..instance }, Some((own, at))));
                     }
                 }
             }
@@ -196,6 +197,10 @@ impl<'a> Parts<'a> {
             planned.set_importance(number, group.importance);
             planned.set_family(number, number_of(family));
             planned.set_tag(number, tag as u64);
+            let fits = planned.set_cleanup(number, segment.cleanup, &[]);
+            fits.map_err(|_| AnalysisError::Invalid {
+                what: alloc::format!("a handler for `{}` that is too long", segment.name),
+            })?;
             let location = self.location(instance.group, segment, length.away);
             if let Some(location) = location {
                 expanded.located = true;

@@ -15,7 +15,7 @@ use super::expand::Parts;
 use super::running::{Asked, GroupRequest, RunningPlan};
 use super::slack::Ordered;
 use crate::error::Checked;
-use crate::units::Span;
+use crate::units::{Span, Work};
 use crate::verdict::{Exactness, Test};
 
 /// The way to every plan.
@@ -54,9 +54,28 @@ pub(super) fn rows(parts: &Parts<'_>, found: &Found) -> Checked<Vec<GroupVerdict
             (Some(plan), Some(running)) => on_line(parts, (plan, running), &mut row)?,
             _ => row.explanation = "without a plan nothing is said of it".into(),
         }
+        row.explanation += &kill(parts, id)?;
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// How long a group executes after a kill, if one is planned. A segment that has started is not
+/// cut, and no other starts.
+fn kill(parts: &Parts<'_>, id: GroupId) -> Checked<String> {
+    let mut segments = parts.system.groups.iter().flat_map(|group| &group.segments);
+    if !segments.any(|segment| segment.kills.contains(&id)) {
+        return Ok(String::new());
+    }
+    let mut longest = (Work::ZERO, "");
+    for (place, segment) in parts.system.groups[id.index()].segments.iter().enumerate() {
+        let length = parts.lengths.of(id, place)?;
+        longest = longest.max((length.home.max(length.away), &segment.name));
+    }
+    let (length, name) = (longest.0.as_span().readable(), longest.1);
+    Ok(format!(
+        "; a kill ends it at its next boundary, {length} later at the latest (`{name}`)"
+    ))
 }
 
 /// The row of a group that is asked for, of which nothing is said yet.

@@ -109,7 +109,7 @@ impl RunningPlan {
     /// that repeat go on behind that. In no order.
     pub fn segments(&self) -> impl Iterator<Item = &PlannedSegment> {
         let all = self.families.iter().flat_map(|family| &family.segments);
-        let all = all.filter(|one| !one.has_ended);
+        let all = all.filter(|one| !one.has_ended && !one.is_gone);
         all.map(|one| &one.planned)
     }
 
@@ -132,7 +132,7 @@ impl RunningPlan {
 
     /// A segment has ended then, earlier than planned. `false`: it is not there. O(segments).
     ///
-    /// Starts and ends are told in the order of time, before a later request.
+    /// Starts, ends and kills are told in the order of time, before a later request.
     pub fn ended(&mut self, whose: (GroupId, u64), segment: usize, at: Instant<Ns>) -> bool {
         self.tell(whose, segment, at, |one| {
             // It has started before those on its CPU that start at its end.
@@ -152,13 +152,32 @@ impl RunningPlan {
         if self.reach(at, at.saturating_add(TICK)).is_err() {
             return false;
         }
+        let mut own = self.left_of(group, instance);
+        own.find(|one| one.planned.segment == segment)
+            .map(what)
+            .is_some()
+    }
+
+    /// A group was killed then: its segments that have not started are not executed. The next
+    /// request that is granted gives their room away, but for those before its cutoff, and those
+    /// in whose place a handler may clean up. One that is passed over before is told as ended.
+    /// `false`: nothing of it is left. O(segments).
+    pub fn killed(&mut self, (group, instance): (GroupId, u64), at: Instant<Ns>) -> bool {
+        if self.reach(at, at.saturating_add(TICK)).is_err() {
+            return false;
+        }
+        let left = self.left_of(group, instance);
+        left.map(|one| one.is_dead = true).count() > 0
+    }
+
+    /// The segments of an arrival that have not ended.
+    fn left_of(&mut self, group: GroupId, instance: u64) -> impl Iterator<Item = &mut Executed> {
         let all = self.families.iter_mut().flat_map(|one| &mut one.segments);
-        let mut own = all.filter(|one| {
+        all.filter(move |one| {
             let planned = &one.planned;
             let is_it = (planned.group, planned.instance) == (group, instance);
-            is_it && planned.segment == segment && !one.has_ended
-        });
-        own.next().map(what).is_some()
+            is_it && !one.has_ended && !one.is_gone
+        })
     }
 
     /// Takes over all that repeats and arrives before `until`: at once all that was planned with
@@ -211,7 +230,8 @@ impl RunningPlan {
             one.has_ended |= is_over;
             one.is_forgotten |= is_over;
         }
-        let lives = |family: &Family| family.segments.iter().any(|one| !one.is_forgotten);
+        let is_left = |one: &Executed| !one.is_forgotten && !one.is_gone;
+        let lives = |family: &Family| family.segments.iter().any(is_left);
         self.families.retain(lives);
     }
 
@@ -255,11 +275,15 @@ impl RunningPlan {
         let all = self.families.iter_mut().flat_map(|one| &mut one.segments);
         let mut all: Vec<&mut Executed> = all.collect();
         let segments = beside.book.segments();
+        for one in all.iter_mut().filter(|one| !one.has_ended) {
+            one.is_gone |= one.is_dead;
+        }
         for (number, place) in beside.book.placements().iter().enumerate() {
             let tag = usize::try_from(segments.tag(number));
             let Some(one) = tag.ok().and_then(|tag| all.get_mut(tag)) else {
                 continue;
             };
+            one.is_gone = false;
             let one = &mut one.planned;
             (one.node, one.start, one.end) = (place.cpu, place.start, place.end);
         }
@@ -303,6 +327,8 @@ fn planned(planned: PlannedSegment) -> Executed {
         has_started: false,
         has_ended: false,
         is_forgotten: false,
+        is_dead: false,
+        is_gone: false,
     }
 }
 
@@ -341,9 +367,9 @@ impl Asked {
         let (begin, bound) = next.prepare(parts, request)?;
         next.go_on(begin);
         let mut beside = Beside::new(parts, &next.families, begin, &[root])?;
-        let pace = (!known && !planning.evaluation.is_zero()).then(|| Pace {
+        let pace = (!known && planning.counts()).then(|| Pace {
             evaluation: planning.evaluation.as_span(),
-            segment: planning.evaluation.as_span(),
+            segment: planning.segment_cost().as_span(),
             margin: planning.margin,
         });
         let waited = begin.since(request.now);

@@ -163,6 +163,18 @@ fn a_dependent_child_is_planned_behind_its_parent_and_counts_from_its_arrival() 
 }
 
 #[test]
+fn a_group_that_is_killed_is_told_how_long_it_goes_on_at_most() {
+    let mut killer = chain("killer", 100, &[5], None);
+    killer.segments[0].kills.push(GroupId(1));
+    let killed = chain("killed", 100, &[10, 20, 15], None);
+    let verdict = admit(&system(2, vec![killer, killed])).expect("a verdict");
+    let words = verdict.plan.expect("there are groups").groups;
+    let bound = "; a kill ends it at its next boundary, 20ms later at the latest (`s1`)";
+    assert!(words[1].explanation.ends_with(bound), "{words:?}");
+    assert!(!words[0].explanation.contains("kill"), "{words:?}");
+}
+
+#[test]
 fn what_is_asked_for_on_line_is_not_in_the_plan_and_its_wait_is_its_parents() {
     let mut parent = periodic(chain("parent", 20, &[5, 1], None), 100);
     parent.segments[0].spawn = Some(Spawn::Independent {

@@ -83,6 +83,7 @@ fn drawn(random: &mut Random) -> System {
     planning.overload = [Overload::Keep, Overload::Shed][random.index(2)];
     if random.happens(300) {
         planning.evaluation = Work::from_ns(1);
+        planning.segment = Some(planning.evaluation);
     }
     system
 }
@@ -276,6 +277,38 @@ fn ask(system: &System, plan: &mut RunningPlan, group: u16, now: u64) -> Request
         now: at(now),
     };
     admit_request(system, plan, &request).expect("a verdict")
+}
+
+#[test]
+fn the_dead_are_taken_out_when_a_request_is_granted_and_not_before() {
+    let first = on_line(chain("first".into(), 20, &[10, 10], false));
+    let second = on_line(chain("second".into(), 25, &[15], false));
+    let third = on_line(chain("third".into(), 15, &[14], false));
+    // A cutoff behind the start of the second segment, or a handler there, keeps its place.
+    for (within, handler, room) in [(0, 0, true), (9, 0, false), (0, 4, false)] {
+        let mut file = system(1, vec![first.clone(), second.clone(), third.clone()]);
+        file.planning.within = Span::from_ns(within);
+        file.groups[0].relative_deadline = Span::from_ns(20 + within);
+        file.groups[0].segments[1].cleanup = Work::from_ns(handler);
+        let mut plan = RunningPlan::default();
+        assert_eq!(ask(&file, &mut plan, 0, 0).refusal, None);
+        let now = within + 2;
+        let alive = ask(&file, &mut plan.clone(), 1, now);
+        assert!(alive.refusal.is_some());
+        assert!(plan.killed((GroupId(0), 0), at(now)));
+        assert!(!plan.killed((GroupId(1), 0), at(now)));
+        let mut refused = plan.clone();
+        assert!(ask(&file, &mut refused, 2, now).refusal.is_some());
+        assert_eq!(refused.segments().count(), 2);
+        let dead = ask(&file, &mut plan, 1, now);
+        assert_eq!(dead.refusal.is_none(), room, "{within} {handler}: {dead:?}");
+        let left: Vec<_> = plan.segments().map(key).collect();
+        let own = |segment| (GroupId(0), 0, segment);
+        match room {
+            true => assert_eq!(left, [own(0), (GroupId(1), 0, 0)]),
+            false => assert_eq!(left, [own(0), own(1)]),
+        }
+    }
 }
 
 #[test]

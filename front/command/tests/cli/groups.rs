@@ -161,6 +161,7 @@ fn examples_are_admitted_certified_and_execute_in_virtual_time_alone() {
         "three-processors",
         "planned-beside-edf",
         "vehicle",
+        "less-and-less",
     ] {
         let path = example(&format!("{name}.toml"));
         let certificate = folder.path(&format!("{name}.json"));

@@ -272,6 +272,7 @@ pub(super) fn lower_planning(record: &Record, report: &mut Report<'_>) -> Planni
         within: span("within"),
         margin: span("margin"),
         evaluation: record.work("evaluation").unwrap_or_default(),
+        segment: record.work("segment"),
         overload: match record.word("overload") {
             Some("shed") => Overload::Shed,
             _ => Overload::Keep,

@@ -148,6 +148,9 @@ pub(super) static PLANNING: Keys = keys! {
     /// The cost of looking at one segment, from which follows how many are looked at in the time
     /// allowed; "0s" when absent: any number.
     "evaluation": Duration, "100ns";
+    /// The cost of each segment of a plan beside that: it is sorted, placed and taken over; 24
+    /// evaluations when absent.
+    "segment": Duration, "2us";
     /// The rule for a request that does not fit; "keep" when absent.
     "overload": words! {
         /// it is refused: nobody who is guaranteed is removed

@@ -29,6 +29,7 @@ pub(super) fn write_planning(planning: &Planning, out: &mut Out) {
     out.unless(Span::ZERO, "within", planning.within);
     out.unless(Span::ZERO, "margin", planning.margin);
     out.unless(Work::ZERO, "evaluation", planning.evaluation);
+    out.given("segment", planning.segment);
     out.unless(Overload::Keep.name(), "overload", planning.overload.name());
     out.unless(
         Locality::Earliest.name(),

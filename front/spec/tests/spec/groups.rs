@@ -68,6 +68,7 @@ backtracks = 5
 within = \"1ms\"
 margin = \"100us\"
 evaluation = \"1us\"
+segment = \"15us\"
 overload = \"shed\"
 locality = \"only-local\"
 within-process = true
@@ -144,6 +145,7 @@ fn a_section_is_a_group_with_its_threads_segments_and_children() {
         within: Span::from_ms(1),
         margin: Span::from_us(100),
         evaluation: Work::from_us(1),
+        segment: Some(Work::from_us(15)),
         overload: Overload::Shed,
         locality: Locality::OnlyLocal,
         within_process: true,

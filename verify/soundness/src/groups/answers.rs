@@ -3,13 +3,23 @@
 use std::collections::BTreeMap;
 
 use punctual::kern::{AgendaStep, Event, TraceEvent};
-use punctual_analysis::{GroupRequest, Plan, PlanVerdict, RunningPlan, admit_request};
+use punctual_analysis::{
+    GroupRequest, Plan, PlanVerdict, PlannedSegment, RunningPlan, admit_request,
+};
 use punctual_model::{Group, GroupId, Instant, Ns, Request, Span, System};
 use punctual_sim::{Execution, GroupOutcome, Why};
 use punctual_trace::{Log, Record};
 
 use super::draw::DURATION;
 use super::play::Played;
+
+/// The news of a group for an analysis, in this order at one instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    Ended,
+    Killed,
+    Started,
+}
 
 /// A run without missing time on whole CPUs, and the analysis beside it.
 struct Answers<'a> {
@@ -60,6 +70,9 @@ impl Answers<'_> {
             }
             let now = at(outcome.requested).max(self.running.cutoff());
             self.tell(now, count);
+            if self.passes_over(now) {
+                return Ok(count);
+            }
             self.one(outcome)?;
             count += 1;
         }
@@ -118,21 +131,46 @@ impl Answers<'_> {
         for outcome in &self.played.outcomes {
             let whose = self.instance(outcome);
             let order = &self.orders[outcome.kind];
-            for (&segment, one) in order.iter().zip(&outcome.executions) {
-                let begun = one.filter(|one| self.heard_before(one) <= before);
-                heard.extend(begun.map(|one| match at(one.end) <= now {
-                    true => (at(one.end), false, whose, segment),
-                    false => (at(one.start), true, whose, segment),
-                }));
+            let segments = outcome.executions.iter().enumerate();
+            let segments = segments.filter_map(|(place, one)| Some((place, (*one)?)));
+            for (place, one) in segments.chain(outcome.cleaned.iter().copied()) {
+                if self.heard_before(&one) <= before {
+                    heard.push(match at(one.end) <= now {
+                        true => (at(one.end), Told::Ended, whose, order[place]),
+                        false => (at(one.start), Told::Started, whose, order[place]),
+                    });
+                }
             }
+            let killed = outcome.killed.map(at).filter(|killed| *killed <= now);
+            heard.extend(killed.map(|at| (at, Told::Killed, whose, 0)));
         }
         heard.sort_unstable();
-        for (when, begins, whose, segment) in heard {
-            let _ = match begins {
-                true => self.running.started(whose, segment, when),
-                false => self.running.ended(whose, segment, when),
+        for (when, told, whose, segment) in heard {
+            let _ = match told {
+                Told::Started => self.running.started(whose, segment, when),
+                Told::Ended => self.running.ended(whose, segment, when),
+                Told::Killed => self.running.killed(whose, when),
             };
         }
+    }
+
+    /// Something of the dead has its place before the cutoff of a request, or a handler, or takes
+    /// time of the planner. A log does not say which segment was passed over when.
+    fn passes_over(&self, now: Instant<Ns>) -> bool {
+        let planning = &self.system.planning;
+        let cutoff = now.saturating_add(planning.within);
+        let unknown = |one: &PlannedSegment| {
+            let segment = &self.system.groups[one.group.index()].segments[one.segment];
+            planning.counts() || !segment.cleanup.is_zero() || one.start < cutoff
+        };
+        let dead = |outcome: &&GroupOutcome| outcome.killed.is_some_and(|killed| at(killed) <= now);
+        let mut dead = self.played.outcomes.iter().filter(dead);
+        dead.any(|outcome| {
+            let whose = self.instance(outcome);
+            let left = self.running.segments();
+            let mut left = left.filter(|one| (one.group, one.instance) == whose);
+            left.any(unknown)
+        })
     }
 
     fn heard_before(&self, one: &Execution) -> u64 {

@@ -173,6 +173,7 @@ fn planning(random: &mut Random, system: &mut System) {
     if random.happens(300) {
         // Of a hundred looks or a few.
         planning.evaluation = Work::from_ns(random.within(1, 4));
+        planning.segment = Some(planning.evaluation);
         planning.margin = span(random.below(planning.within.as_ns() / 2 + 1));
     }
     planning.overload = [Overload::Keep, Overload::Shed][random.index(2)];
