@@ -17,7 +17,7 @@ use crate::pool;
 use crate::record::{self, Kind};
 use crate::seek::{
     bit, carrier_of, has_items, is_in, is_unclaimed, may_start, next, sees_unclaimed, serves_short,
-    take,
+    short_regions, take,
 };
 use crate::settings::settings;
 use crate::stack;
@@ -292,10 +292,17 @@ fn keep_place(carrier: &'static Carrier) {
 /// Looks a while, then sleeps until woken.
 fn idle_away(carrier: &'static Carrier) {
     let mut patience = Patience::new();
+    let mut regions = short_regions(carrier);
     while !patience.is_over() {
         rest(carrier);
         if let Some(identity) = next(carrier, true) {
             return carry(carrier, identity);
+        }
+        // As long as short regions come, one may be longer than the last.
+        let now = short_regions(carrier);
+        if now != regions {
+            patience.reset();
+            regions = now;
         }
     }
     pool::list_idle(carrier);

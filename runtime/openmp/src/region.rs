@@ -30,7 +30,7 @@ use crate::wake_cost;
 /// Cycles of a first member's own part that costs less than to hand another one over; and of one
 /// that costs more also where the caches of two CPUs are far from each other.
 const SHORT: u64 = 2_000;
-const LONG: u64 = 6_000;
+const LONG: u64 = 4_000;
 
 /// How many members a region gets: `asked` of its clause, 0 without one.
 pub(crate) fn size(identity: &Identity, asked: usize) -> usize {

@@ -159,6 +159,14 @@ pub(crate) fn serves_short(carrier: &Carrier) -> bool {
     short.any(|team| pool::may_carry(carrier, team.root.get()))
 }
 
+/// How many regions there have been of such teams, as far as they are short.
+pub(crate) fn short_regions(carrier: &Carrier) -> u64 {
+    let short = pool::teams().filter(|team| team.is_short.load(Ordering::Relaxed));
+    let own = short.filter(|team| pool::may_carry(carrier, team.root.get()));
+    let regions = own.map(|team| team.unclaimed.region.load(Ordering::Relaxed));
+    regions.fold(0, u64::wrapping_add)
+}
+
 /// The first members that nobody has begun and that the carrier may carry: their team, the number
 /// of its region, and their word.
 pub(crate) fn sees_unclaimed(carrier: &Carrier) -> Option<(*const Team, u64, u64)> {
