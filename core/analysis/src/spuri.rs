@@ -8,8 +8,11 @@
 //!    only shorten its response).
 //! 2. The arrivals of the task can take any offset to those of the others. With arrivals by the
 //!    clock not every offset occurs, and the bound may not be reached.
+//! 3. A job that is one section runs through once it has started: only what arrives up to its start
+//!    goes before it.
 //!
-//! Sources: Spuri, INRIA report 2873, 1996, Theorem 5 and §5 (jitter, blocking); Bozhko and
+//! Sources: Spuri, INRIA report 2873, 1996, Theorem 5 and §5 (jitter, blocking); George, Rivierre and
+//! Spuri, INRIA report 2966, 1996 (jobs that nobody preempts); Bozhko and
 //! Brandenburg, ECRTS 2020 (Prosa, `results/edf/rta/`).
 
 use alloc::vec::Vec;
@@ -85,7 +88,7 @@ pub(crate) fn query(node: &Node, place: usize, window: Span) -> Query<'_> {
         blockers: blockers(node, own),
         node,
         urgency: Urgency::Deadline(signed(own.deadline) - signed(own.own_jitter())),
-        runs_through: false,
+        runs_through: own.whole,
         until: Until::Offset(window),
         enough: None,
     }

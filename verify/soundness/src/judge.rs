@@ -10,6 +10,7 @@ use crate::exhaustive::all_phases;
 use crate::observe::{Seen, observe};
 use crate::situation::{Situation, Stage, late_with};
 use crate::tally::{Tally, Violation};
+use crate::tightness;
 use crate::witness::{Confirmation, confirm};
 
 /// Of so many systems one is small and tried from all phases.
@@ -126,7 +127,7 @@ impl Case<'_> {
                         let system = &situation.system;
                         return self.violation(tally, &situation.name, system, what);
                     }
-                    note_longest(&mut longest, &seen);
+                    self.note_longest(&mut longest, &situation, &seen);
                 }
                 Err(what) => {
                     return self.violation(tally, &situation.name, &situation.system, what);
@@ -146,7 +147,7 @@ impl Case<'_> {
     fn exhaust(&self, longest: &mut [u64], tally: &mut Tally) -> bool {
         let mut found = None;
         let tried = all_phases(&self.stage, |situation, seen| {
-            note_longest(longest, seen);
+            self.note_longest(longest, situation, seen);
             match self.contradiction(situation, seen) {
                 Some(what) => {
                     found = Some((situation.name.clone(), situation.system.clone(), what));
@@ -165,6 +166,16 @@ impl Case<'_> {
             }
         }
         false
+    }
+
+    /// The longest responses, but for tasks that nothing is promised here.
+    fn note_longest(&self, longest: &mut [u64], situation: &Situation, seen: &Seen) {
+        let spared = late_with(self.stage.system, &situation.culprits);
+        for ((longest, task), spared) in longest.iter_mut().zip(&seen.tasks).zip(spared) {
+            if !spared {
+                *longest = (*longest).max(task.longest.map_or(0, |l| l.0));
+            }
+        }
     }
 
     /// What in a schedule is not as claimed.
@@ -271,11 +282,16 @@ impl Case<'_> {
             };
             let exact = row.exactness == Exactness::Exact;
             let ratio = u128::from(bound) * 1_000 / u128::from(seen);
-            let sharpness = tally.sharpness.entry(row.test.name.into()).or_default();
-            sharpness
-                .ratios
-                .push(u32::try_from(ratio).unwrap_or(u32::MAX));
-            sharpness.exact += u64::from(exact);
+            let ratio = u32::try_from(ratio).unwrap_or(u32::MAX);
+            let task = &self.stage.system.tasks[row.task.index()];
+            let supply = tightness::supply_of(self.stage.system, task);
+            for sharpness in [
+                tally.sharpness.entry(row.test.name.into()).or_default(),
+                tally.supplies.entry(supply).or_default(),
+            ] {
+                sharpness.ratios.push(ratio);
+                sharpness.exact += u64::from(exact);
+            }
             let policy = self.stage.system.cpus[row.cpu.index()].policy;
             let fixed = policy == PolicyKind::FixedPriority { preemptive: true };
             if self.is_plain && exact && fixed && seen < bound {
@@ -283,12 +299,6 @@ impl Case<'_> {
                 self.violation(tally, "all released together", self.stage.system, what);
             }
         }
-    }
-}
-
-fn note_longest(longest: &mut [u64], seen: &Seen) {
-    for (longest, task) in longest.iter_mut().zip(&seen.tasks) {
-        *longest = (*longest).max(task.longest.map_or(0, |l| l.0));
     }
 }
 

@@ -9,7 +9,7 @@ use punctual_analysis::funding;
 use punctual_generate::Feature;
 use punctual_soundness::{
     COMPLETE_FROM, History, Judge, Tally, analysis, describe, judge_gangs, judge_graphs,
-    judge_groups, missing, mutants, over_all_cores, report, transitions, wrong_changes,
+    judge_groups, loose, missing, mutants, over_all_cores, report, transitions, wrong_changes,
 };
 
 /// Systems that a mutant may take to be found.
@@ -83,7 +83,14 @@ fn main() -> ExitCode {
     for branch in &untaken {
         text += &format!("\nNEVER TAKEN: {branch}");
     }
-    if !untaken.is_empty() {
+    let loose = match is_complete(&cli) {
+        true => loose(&tally),
+        false => Vec::new(),
+    };
+    for supply in &loose {
+        text += &format!("\nTOO LOOSE: {supply}");
+    }
+    if !untaken.is_empty() || !loose.is_empty() {
         text += "\n\n";
     }
     let missed = if cli.mutants {
@@ -101,7 +108,8 @@ fn main() -> ExitCode {
         cli.seed
     );
     let printed = writeln!(std::io::stdout(), "{text}").is_ok();
-    let sound = tally.violations.is_empty() && missed == 0 && untaken.is_empty();
+    let expected = untaken.is_empty() && loose.is_empty();
+    let sound = tally.violations.is_empty() && missed == 0 && expected;
     match (sound, printed) {
         (false, _) => ExitCode::from(1),
         (true, false) => ExitCode::from(3),
@@ -114,9 +122,14 @@ fn changes(cli: &Cli) -> bool {
     cli.features.is_empty()
 }
 
+/// Whether a run is long enough for what is expected of all features together.
+fn is_complete(cli: &Cli) -> bool {
+    cli.features.is_empty() && cli.systems >= COMPLETE_FROM
+}
+
 /// Branches that a run of this length should have taken; of some features alone no run does.
 fn untaken(cli: &Cli, tally: &Tally) -> Vec<&'static str> {
-    if cli.features.is_empty() && cli.systems >= COMPLETE_FROM {
+    if is_complete(cli) {
         missing(tally)
     } else {
         Vec::new()

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::tally::{Sharpness, Tally};
+use crate::tightness;
 
 /// Violations that are shown in full.
 const SHOWN: usize = 8;
@@ -49,6 +50,15 @@ pub fn report(tally: &Tally) -> String {
     for (test, sharpness) in &tally.sharpness {
         say(sharpness_line(test, sharpness));
     }
+    say(format!(
+        "\nsharpness by supply of the task {:>24}     p90     max    bounds  exact   limit of p50",
+        "p50"
+    ));
+    for (supply, sharpness) in &tally.supplies {
+        let line = sharpness_line(supply, sharpness);
+        let limit = f64::from(tightness::limit(supply)) / 1_000.0;
+        say(format!("{line} {limit:>14.3}"));
+    }
     say("\nbranches of the analysis, and how often they were taken:".into());
     for (branch, count) in &tally.branches {
         say(format!("  {count:>7}  {branch}"));
@@ -58,18 +68,13 @@ pub fn report(tally: &Tally) -> String {
 }
 
 fn sharpness_line(test: &str, sharpness: &Sharpness) -> String {
-    let mut ratios = sharpness.ratios.clone();
-    ratios.sort_unstable();
-    let quantile = |percent: usize| {
-        let place = (ratios.len() * percent).div_ceil(100).saturating_sub(1);
-        f64::from(ratios.get(place).copied().unwrap_or(0)) / 1_000.0
-    };
+    let quantile = |percent| f64::from(tightness::quantile(sharpness, percent)) / 1_000.0;
     format!(
         "  {test:<50} {:>7.3} {:>7.3} {:>7.1} {:>9} {:>6}",
         quantile(50),
         quantile(90),
         quantile(100),
-        ratios.len(),
+        sharpness.ratios.len(),
         sharpness.exact
     )
 }

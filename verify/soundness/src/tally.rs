@@ -15,7 +15,7 @@ pub struct Violation {
     pub system: String,
 }
 
-/// How sharp the bounds of one test are: bound over longest observed response.
+/// How sharp the bounds of one test, or of one kind of supply, are: bound over longest observed response.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharpness {
     /// In thousandths, at least 1,000.
@@ -47,6 +47,8 @@ pub struct Tally {
     pub witnesses: BTreeMap<&'static str, u64>,
     /// By test: how sharp its bounds are.
     pub sharpness: BTreeMap<String, Sharpness>,
+    /// By the supply of a task: the same.
+    pub supplies: BTreeMap<String, Sharpness>,
     /// What the analysis did, by branch: tests, terms, doubts.
     pub branches: BTreeMap<String, u64>,
     /// By feature: systems that have it and are admitted, refused, unanswered.
@@ -68,11 +70,8 @@ impl Tally {
         sum(&mut self.unanswered, other.unanswered);
         sum(&mut self.witnesses, other.witnesses);
         sum(&mut self.branches, other.branches);
-        for (test, sharpness) in other.sharpness {
-            let mine = self.sharpness.entry(test).or_default();
-            mine.exact += sharpness.exact;
-            mine.ratios.extend(sharpness.ratios);
-        }
+        join(&mut self.sharpness, other.sharpness);
+        join(&mut self.supplies, other.supplies);
         for (feature, counts) in other.features {
             let mine = self.features.entry(feature).or_default();
             for (mine, count) in mine.iter_mut().zip(counts) {
@@ -87,6 +86,14 @@ impl Tally {
     /// One more time through a branch.
     pub fn branch(&mut self, name: String) {
         *self.branches.entry(name).or_default() += 1;
+    }
+}
+
+fn join(into: &mut BTreeMap<String, Sharpness>, from: BTreeMap<String, Sharpness>) {
+    for (key, sharpness) in from {
+        let mine = into.entry(key).or_default();
+        mine.exact += sharpness.exact;
+        mine.ratios.extend(sharpness.ratios);
     }
 }
 

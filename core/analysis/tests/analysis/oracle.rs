@@ -86,6 +86,23 @@ fn their_edf(rows: &[Row], place: usize) -> Option<u64> {
     ))
 }
 
+fn their_unpreempted_edf(rows: &[Row], place: usize) -> Option<u64> {
+    use edf::fully_nonpreemptive::Task;
+    let rbfs: Vec<Rbf> = rows.iter().map(rbf).collect();
+    let task = |index: usize| Task {
+        wcet: Scalar::new(Service::from(rows[index].0)),
+        arrivals: &rbfs[index].arrival_bound,
+        deadline: Duration::from(rows[index].2),
+    };
+    let others: Vec<_> = (0..rows.len()).filter(|&o| o != place).map(task).collect();
+    let limit = Duration::from(LIMIT);
+    value(edf::fully_nonpreemptive::dedicated_uniproc_rta(
+        &task(place),
+        &others,
+        limit,
+    ))
+}
+
 pub(crate) fn their_preemptive_edf(rows: &[Row], place: usize) -> Option<u64> {
     use edf::fully_preemptive::Task;
     let rbfs: Vec<Rbf> = rows.iter().map(rbf).collect();
@@ -251,6 +268,18 @@ fn edf_with_sections_agrees() {
         with_sections(random, rows)
     };
     compare("edf sections", 1_500, EDF, draw, their_edf);
+}
+
+#[test]
+fn edf_of_jobs_that_nobody_preempts_agrees() {
+    let draw = |random: &mut Random| {
+        let mut rows = plain(random, (0.15, 0.6), Deadlines::Constrained);
+        for row in &mut rows {
+            row.4 = row.0;
+        }
+        rows
+    };
+    compare("edf, whole jobs", 1_500, EDF, draw, their_unpreempted_edf);
 }
 
 #[test]
