@@ -11,8 +11,8 @@
 //! 3. A job that is one section runs through once it has started: only what arrives up to its start
 //!    goes before it.
 //!
-//! Sources: Spuri, INRIA report 2873, 1996, Theorem 5 and §5 (jitter, blocking); George, Rivierre and
-//! Spuri, INRIA report 2966, 1996 (jobs that nobody preempts); Bozhko and
+//! Sources: Spuri, INRIA report 2873, 1996, Theorem 5 and §5 (jitter, blocking); George, Rivierre
+//! and Spuri, INRIA report 2966, 1996 (jobs that nobody preempts); Bozhko and
 //! Brandenburg, ECRTS 2020 (Prosa, `results/edf/rta/`).
 
 use alloc::vec::Vec;

@@ -15,7 +15,7 @@ pub struct Violation {
     pub system: String,
 }
 
-/// How sharp the bounds of one test, or of one kind of supply, are: bound over longest observed response.
+/// How sharp the bounds of one test, or kind of supply, are: bound over longest observed response.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharpness {
     /// In thousandths, at least 1,000.

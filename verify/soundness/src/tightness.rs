@@ -1,7 +1,7 @@
 //! How far bounds are above the longest responses, by the supply of a task; and limits for that
 //!
 //! A bound may be right and of no use. So each kind of supply has a limit for the median of bound
-//! over longest observation. What is seen depends on the situations that are tried, so a limit
+//! over longest observation. Observations depend on the situations that are tried, so a limit
 //! says nothing of one bound: it shows that a kind of supply has become looser as a whole.
 
 use punctual_model::{Supply, System, Task};
