@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,38 @@ const ROUNDS: u32 = 200;
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
+    /// Dropped after the folder is gone; `None`: it holds no thread of this process.
+    keeper: Option<Keeper>,
     /// Dropped after the folder is gone.
     _enabled: Option<Enabled>,
+}
+
+/// Another process, which removes a folder when this one is no more, however it ended: a group is
+/// not left behind by a second Ctrl-C either.
+#[derive(Debug)]
+struct Keeper(Child);
+
+impl Keeper {
+    /// The signals of a terminal are for this process, not for the keeper.
+    const SCRIPT: &str = "trap '' INT TERM HUP; read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do \
+                          [ -d \"$1\" ] || exit; rmdir \"$1\" 2> /dev/null && exit; sleep 0.1; done";
+
+    fn of(folder: &Path) -> Result<Keeper, String> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", Keeper::SCRIPT, "sh"]).arg(folder);
+        let started = shell.stdin(Stdio::piped()).spawn();
+        started
+            .map(Keeper)
+            .map_err(|error| format!("nobody to remove a control group: {error}"))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Its input ends, and so does it.
+        drop(self.0.stdin.take());
+        let _ended = self.0.wait();
+    }
 }
 
 /// The `cpu` controller, enabled for groups below a folder, where it was not: disabled when this
@@ -73,6 +103,7 @@ impl Group {
         made.map_err(|error| format!("no control group in {}: {error}", root.display()))?;
         Ok(Group {
             folder,
+            keeper: None,
             _enabled: enabled,
         })
     }
@@ -85,7 +116,8 @@ impl Group {
 
     /// Takes a thread of this process in, which may execute for a slice of each period, both in
     /// nanoseconds. It is of an ordinary class.
-    pub(crate) fn hold(&self, thread: i32, (period, slice): (u64, u64)) -> Result<(), String> {
+    pub(crate) fn hold(&mut self, thread: i32, (period, slice): (u64, u64)) -> Result<(), String> {
+        self.keeper = Some(Keeper::of(&self.folder)?);
         let (period, slice) = (period / 1_000, slice / 1_000);
         let set = |file: &str, text: String| {
             write(&self.folder.join(file), &text).map_err(|why| match slice < LEAST_US {
@@ -222,6 +254,19 @@ mod tests {
             drop(enabled);
             assert_eq!(fs::read_to_string(&control).expect("a file"), after);
         }
+        fs::remove_dir_all(root).expect("the test's own");
+    }
+
+    #[test]
+    fn a_keeper_removes_its_folder_when_nobody_holds_it_any_more() {
+        let root = folder("kept");
+        let group = root.join("group");
+        fs::create_dir(&group).expect("a folder");
+        let keeper = Keeper::of(&group).expect("a shell");
+        assert!(group.exists());
+        // What the end of this process would do.
+        drop(keeper);
+        assert!(!group.exists());
         fs::remove_dir_all(root).expect("the test's own");
     }
 

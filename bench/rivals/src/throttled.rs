@@ -70,7 +70,7 @@ pub fn held<T: Send + 'static>(
         let taken = told.and_then(|number| {
             if way == Throttle::Quota {
                 let number_of_all = GROUPS.fetch_add(1, Ordering::Relaxed);
-                let group = Group::with_quota(&format!("held-{number_of_all}"))?;
+                let mut group = Group::with_quota(&format!("held-{number_of_all}"))?;
                 group.hold(number, (period, slice))?;
                 groups.push(group);
             }
