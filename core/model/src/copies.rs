@@ -41,10 +41,34 @@ impl Graph {
         }
     }
 
+    /// Whether tokens of a FIFO arrive with the copies of its writer's release, and not before: they
+    /// are copied, or say that shared memory has been written.
+    pub fn arrive_by_copy(&self, fifo: &Fifo) -> bool {
+        let writer = self.actors.get(fifo.from.index());
+        let writes = writer.is_some_and(|actor| actor.writes_shm > 0);
+        let copied = fifo.token_size > 0 && self.release_copies(fifo);
+        self.copies.is_some() && (writes || copied)
+    }
+
     /// The time that copies so many tokens of a FIFO; none where copies take no time.
     pub fn copy_time(&self, fifo: &Fifo, tokens: u32) -> Span<Ns> {
-        let bytes = u64::from(fifo.token_size) * u64::from(tokens);
+        self.bytes_time(u64::from(fifo.token_size) * u64::from(tokens))
+    }
+
+    fn bytes_time(&self, bytes: u64) -> Span<Ns> {
         self.copies.map_or(Span::ZERO, |copies| copies.time(bytes))
+    }
+
+    /// The copy of what a firing of this actor reads from shared memory, at its claim.
+    pub fn shm_read_time(&self, actor: ActorId) -> Span<Ns> {
+        let actor = self.actors.get(actor.index());
+        self.bytes_time(actor.map_or(0, |actor| actor.reads_shm.into()))
+    }
+
+    /// The copy of what a firing of this actor writes to shared memory, at its release.
+    pub fn shm_write_time(&self, actor: ActorId) -> Span<Ns> {
+        let actor = self.actors.get(actor.index());
+        self.bytes_time(actor.map_or(0, |actor| actor.writes_shm.into()))
     }
 
     /// The copies of a claim of this actor in this phase, one after the other. O(FIFOs).
@@ -52,6 +76,7 @@ impl Graph {
         let read = self.fifos.iter().filter(|fifo| fifo.to == actor);
         let copied = read.filter(|fifo| self.claim_copies(fifo));
         self.sum(copied.map(|fifo| (fifo, rate(&fifo.consume, phase))))
+            .saturating_add(self.shm_read_time(actor))
     }
 
     /// The copies of a release of this actor in this phase, one after the other. O(FIFOs).
@@ -59,6 +84,7 @@ impl Graph {
         let written = self.fifos.iter().filter(|fifo| fifo.from == actor);
         let copied = written.filter(|fifo| self.release_copies(fifo));
         self.sum(copied.map(|fifo| (fifo, rate(&fifo.produce, phase))))
+            .saturating_add(self.shm_write_time(actor))
     }
 
     fn sum<'a>(&self, copied: impl Iterator<Item = (&'a Fifo, u32)>) -> Span<Ns> {
@@ -124,5 +150,26 @@ mod tests {
             graph.copies = None;
             assert_eq!(graph.claim_time(to, 0), Span::ZERO);
         }
+    }
+
+    #[test]
+    fn shared_memory_is_read_at_claims_and_written_before_any_token_arrives() {
+        let tile = Tile::cpu(CpuId(0));
+        let mut graph = Graph::new("g");
+        let from = graph.actor("w", tile, Work::from_ns(1));
+        let to = graph.actor("r", tile, Work::from_ns(1));
+        graph.fifo("f", from, to);
+        graph.actors[from.index()].writes_shm = 5;
+        graph.actors[to.index()].reads_shm = 3;
+        let late = |graph: &Graph| graph.arrive_by_copy(&graph.fifos[0]);
+        assert!(!late(&graph) && graph.release_time(from, 0).is_zero());
+        graph.copies = Some(Copies {
+            latency: Span::from_ns(1),
+            bytes_per_us: 1_000,
+        });
+        assert!(late(&graph));
+        assert_eq!(graph.release_time(from, 0), Span::from_ns(6));
+        assert_eq!(graph.claim_time(to, 0), Span::from_ns(4));
+        assert!(graph.claim_time(from, 0).is_zero() && graph.release_time(to, 0).is_zero());
     }
 }

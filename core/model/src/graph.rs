@@ -80,6 +80,12 @@ pub struct Actor {
     pub varies: bool,
     /// Its rounds, where its graph is not real-time; then it has finished.
     pub times: Option<u32>,
+    /// Bytes that a firing reads from a memory tile, beside its tokens (CompOSe's `readSHM`): a
+    /// copy of its claim. Only in graphs whose copies take time; else the wcet contains it.
+    pub reads_shm: u32,
+    /// Bytes that a firing writes there (`writeSHM`): a copy of its release, before which none of
+    /// its tokens arrives.
+    pub writes_shm: u32,
 }
 
 /// The processor time of actors: a whole CPU, or the slots of a scheduler on it.
@@ -248,6 +254,8 @@ impl Graph {
             work: None,
             varies: false,
             times: None,
+            reads_shm: 0,
+            writes_shm: 0,
         });
         id
     }

@@ -89,6 +89,10 @@ fn plain_graph(system: &System, graph: &Graph) -> Result<plain::Graph, String> {
         name: actor.name.clone(),
         tile: tiles.binary_search(&actor.tile).unwrap_or(0),
         wcet: actor.wcet.iter().map(|wcet| wcet.as_ns()).collect(),
+        shared: match (actor.reads_shm, actor.writes_shm) {
+            (0, 0) => None,
+            (reads, writes) => Some([reads, writes]),
+        },
     });
     let fifos = graph.fifos.iter().map(|fifo| plain::Fifo {
         name: fifo.name.clone(),

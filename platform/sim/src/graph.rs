@@ -119,8 +119,8 @@ pub(crate) struct GraphBody {
     has_begun: bool,
     /// By FIFO: the threads of another tile that may wait for its tokens, and for its space.
     ends: Vec<[Vec<TaskId>; 2]>,
-    /// By FIFO: whether a claim copies from it, and a release into it.
-    copied: Vec<[bool; 2]>,
+    /// By FIFO: whether its tokens arrive with the copies of a release.
+    copied: Vec<bool>,
     /// The FIFOs that this tile reads.
     read: Vec<usize>,
     declared: Graph,
@@ -160,10 +160,7 @@ impl GraphBody {
         let varying = actors.iter().enumerate();
         let varying =
             varying.map(|(place, actor)| varying_ports(graph, *actor, engine.rule(place)));
-        let copied = graph.fifos.iter().map(|fifo| {
-            let has_bytes = fifo.token_size > 0 && graph.copies.is_some();
-            [graph.claim_copies(fifo), graph.release_copies(fifo)].map(|copied| has_bytes && copied)
-        });
+        let copied = graph.fifos.iter().map(|fifo| graph.arrive_by_copy(fifo));
         let here = |fifo: &usize| graph.actors[graph.fifos[*fifo].to.index()].tile == tile;
         let mut body = GraphBody {
             copied: copied.collect(),
@@ -258,16 +255,24 @@ impl GraphBody {
 
     /// The time of the copies of a claim (0) or a release (1).
     fn copying(&self, place: usize, end: usize) -> Span {
-        let ports = self.engine.rule(place).map_or(&[][..], |rule| match end {
-            0 => rule.inputs(),
-            _ => rule.outputs(),
+        let (graph, actor) = (&self.declared, self.actors[place]);
+        let (ports, shared) = match (self.engine.rule(place), end) {
+            (None, _) => (&[][..], Span::ZERO),
+            (Some(rule), 0) => (rule.inputs(), graph.shm_read_time(actor)),
+            (Some(rule), _) => (rule.outputs(), graph.shm_write_time(actor)),
+        };
+        let times = ports.iter().map(|port| {
+            let fifo = &graph.fifos[port.fifo];
+            let copied = match end {
+                0 => graph.claim_copies(fifo),
+                _ => graph.release_copies(fifo),
+            };
+            match copied {
+                true => graph.copy_time(fifo, port.rate).ticks_up(RATE),
+                false => Span::ZERO,
+            }
         });
-        let copied = ports.iter().filter(|port| self.copied[port.fifo][end]);
-        let times = copied.map(|port| {
-            let fifo = &self.declared.fifos[port.fifo];
-            self.declared.copy_time(fifo, port.rate).ticks_up(RATE)
-        });
-        times.fold(Span::ZERO, Span::saturating_add)
+        times.fold(shared.ticks_up(RATE), Span::saturating_add)
     }
 
     /// The rest of a claim or a release. Copies go on while nobody waits for them.
@@ -463,7 +468,7 @@ pub(crate) fn shortened(random: &mut Random, work: Work) -> Work {
 pub(crate) struct Seen<'a> {
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) ends: &'a [[Vec<TaskId>; 2]],
-    pub(crate) copied: &'a [[bool; 2]],
+    pub(crate) copied: &'a [bool],
     /// When the copies of the firing that ends arrive.
     pub(crate) arrival: Option<Instant>,
     pub(crate) others: &'a mut Nudges,
@@ -494,7 +499,7 @@ impl Fifos for Seen<'_> {
 
     fn produce(&mut self, fifo: usize, count: u32) {
         match self.arrival {
-            Some(at) if self.copied[fifo][1] => self.tokens.send(fifo, count, at),
+            Some(at) if self.copied[fifo] => self.tokens.send(fifo, count, at),
             _ => self.tokens.produce(fifo, count),
         }
         self.tell(fifo, 0);

@@ -11,7 +11,7 @@ use punctual_model::{ActorId, Fifo, Graph, Place, Preempted, System, Tile as Til
 use crate::actor::{Duty, Firing, Function, NextRule, With};
 use crate::between::{AnyScheduler, Between};
 use crate::book::{ActorBook, Notes, TileBook};
-use crate::burn::{self, Burn, Varying};
+use crate::burn::{self, Burn, Sharing, Varying};
 use crate::ends::Ends;
 use crate::memory::Memory;
 use crate::meter::Meter;
@@ -106,6 +106,8 @@ pub struct Application {
     tasks: Vec<Option<Code>>,
     initial: Vec<Vec<u8>>,
     memories: Vec<Memory>,
+    /// Among them the one that actors of a file read and write.
+    declared: usize,
     schedulers: Vec<(TileId, AnyScheduler)>,
     transitions: usize,
 }
@@ -148,6 +150,7 @@ impl Application {
             tasks: graph.actors.iter().map(|_| None).collect(),
             initial: initial?,
             memories: Vec::new(),
+            declared: 0,
             schedulers: Vec::new(),
             transitions: TRANSITIONS,
         })
@@ -318,6 +321,7 @@ impl Application {
             }
         }
         let count = self.graph.fifos.len();
+        self.declared_memory()?;
         let memories: Arc<[Memory]> = core::mem::take(&mut self.memories).into();
         let new = || Ends::new(count, &memories);
         let mut ends: Vec<Ends> = tiles.iter().map(|_| new()).collect();
@@ -366,6 +370,19 @@ impl Application {
         })
     }
 
+    /// Makes the memory that actors of a file read and write, behind those of the program.
+    fn declared_memory(&mut self) -> Result<(), GraphError> {
+        let actors = self.graph.actors.iter();
+        let bytes = actors.map(|actor| actor.reads_shm.max(actor.writes_shm));
+        match bytes.max().unwrap_or(0) {
+            0 => Ok(()),
+            bytes => {
+                self.declared = self.shared_memory(bytes as usize)?;
+                Ok(())
+            }
+        }
+    }
+
     /// These actors of a tile.
     fn tile(&mut self, tile: TileId, ids: &[ActorId], mut ends: Ends, mut modes: Modes) -> Tile {
         let meter = Meter::new();
@@ -391,9 +408,13 @@ impl Application {
                         Burn::new(&wcets.map(|&wcet| burn::of_wcet(wcet)).collect::<Vec<_>>())
                     }
                 };
-                match actor.varies {
+                let burns: Box<dyn Duty> = match actor.varies {
                     true => Box::new(Varying::new(burn, outputs_to_others(graph, *id))),
                     false => Box::new(burn),
+                };
+                match [actor.reads_shm, actor.writes_shm] {
+                    [0, 0] => burns,
+                    bytes => Box::new(Sharing::new(burns, self.declared, bytes)),
                 }
             })
         });

@@ -58,6 +58,45 @@ impl Duty for Burn {
     }
 }
 
+/// The same, of an actor that reads from shared memory before and writes to it afterwards.
+pub(crate) struct Sharing {
+    duty: Box<dyn Duty>,
+    /// Among those of the application.
+    memory: usize,
+    reads: Vec<u8>,
+    writes: Vec<u8>,
+}
+
+impl Sharing {
+    /// `bytes` of the actor's: those that it reads, and those that it writes.
+    pub(crate) fn new(duty: Box<dyn Duty>, memory: usize, bytes: [u32; 2]) -> Sharing {
+        let [reads, writes] = bytes.map(|bytes| vec![0; bytes as usize]);
+        Sharing {
+            duty,
+            memory,
+            reads,
+            writes,
+        }
+    }
+}
+
+impl Duty for Sharing {
+    fn fire(&mut self, firing: &mut Firing<'_>) {
+        firing.shared.read(self.memory, 0, &mut self.reads);
+        self.duty.fire(firing);
+        self.writes.fill(firing.number.to_le_bytes()[0]);
+        firing.shared.write(self.memory, 0, &self.writes);
+    }
+
+    fn is_variable(&self) -> bool {
+        self.duty.is_variable()
+    }
+
+    fn update(&mut self, rule: &mut NextRule<'_>) {
+        self.duty.update(rule);
+    }
+}
+
 /// Burns until so much has been executed since the thread had executed `from`, less the time aside.
 fn burn_from(course: &Course, from: u64, work: u64, (last, gap): (&mut Reading, u64)) {
     loop {

@@ -115,6 +115,9 @@ pub struct Actor {
     pub tile: usize,
     /// Of each phase, or one for all.
     pub wcet: Vec<u64>,
+    /// Bytes that a firing copies from shared memory at its claim, and to it at its release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<[u32; 2]>,
 }
 
 /// A FIFO.

@@ -19,6 +19,7 @@ fn certificate(produce: &[u32], schedule: Schedule) -> GraphCertificate {
         name: name.into(),
         tile,
         wcet: vec![wcet],
+        shared: None,
     };
     let graph = Graph {
         name: "pair".into(),

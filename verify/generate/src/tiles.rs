@@ -1,8 +1,8 @@
 //! Graphs on tiles: whole CPUs and slots, with an order for each
 
 use punctual_model::{
-    ActorId, Copies, Cpu, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, PolicyKind, Preempted,
-    Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When,
+    Actor, ActorId, Copies, Cpu, CpuId, Fifo, Graph, Ns, Order, OrderRule, Place, PolicyKind,
+    Preempted, Scheduler, SchedulerId, Slot, Span, Supply, System, Tile, Trust, When,
 };
 
 use crate::graph::draw_with_firings;
@@ -35,8 +35,8 @@ pub fn draw_graph_system(random: &mut Random, scale: u64) -> System {
     system
 }
 
-/// Places and sizes of tokens, and the time of their copies, for every third graph that copies
-/// anything.
+/// Places and sizes of tokens, bytes of shared memory, and the time of their copies, for every third
+/// graph that copies anything.
 fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
     if !random.happens(400) {
         return;
@@ -44,6 +44,13 @@ fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
     for fifo in &mut graph.fifos {
         fifo.place = *random.pick(&Place::ALL).unwrap_or(&Place::Consumer);
         fifo.token_size = u32::try_from(random.below(12)).unwrap_or(0);
+    }
+    for actor in &mut graph.actors {
+        let mut bytes = || match random.happens(250) {
+            true => u32::try_from(random.below(12)).unwrap_or(0),
+            false => 0,
+        };
+        (actor.reads_shm, actor.writes_shm) = (bytes(), bytes());
     }
     let copies = Copies {
         latency: Span::from_ns(random.below(4) * scale),
@@ -53,7 +60,8 @@ fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
     let is_copied = |fifo: &Fifo| {
         fifo.token_size > 0 && (graph.claim_copies(fifo) || graph.release_copies(fifo))
     };
-    if graph.fifos.iter().any(is_copied) {
+    let shares = |actor: &Actor| actor.reads_shm > 0 || actor.writes_shm > 0;
+    if graph.fifos.iter().any(is_copied) || graph.actors.iter().any(shares) {
         graph.copies = Some(copies);
     }
 }

@@ -211,7 +211,7 @@ impl<'a> Judge<'a> {
         let seen = |id: ActorId| self.firings_seen(id, moved);
         let total = |id: ActorId, rates: &[u32], firings| total(self.graph, id, rates, firings);
         let initial = u128::from(fifo.initial);
-        let is_copied = self.copies && fifo.token_size > 0 && self.graph.release_copies(fifo);
+        let is_copied = self.copies && self.graph.arrive_by_copy(fifo);
         let arrived = match is_copied && reads {
             true => self.firings_arrived(fifo.from, moved.at),
             false => seen(fifo.from),

@@ -17,7 +17,7 @@ pub struct WrongGraphs {
 }
 
 /// All of them.
-pub const ALL: [WrongGraphs; 12] = [
+pub const ALL: [WrongGraphs; 13] = [
     WrongGraphs {
         mistake: "forgets the turns of the other actors on a tile",
         analysis: without_turns,
@@ -61,6 +61,10 @@ pub const ALL: [WrongGraphs; 12] = [
     WrongGraphs {
         mistake: "forgets the copies of releases",
         analysis: without_releases,
+    },
+    WrongGraphs {
+        mistake: "forgets the copies from and to shared memory",
+        analysis: without_shared_memory,
     },
     WrongGraphs {
         mistake: "takes the turns of threads for decisions in own time",
@@ -218,6 +222,9 @@ fn without_claims(system: &System) -> Option<GraphVerdict> {
         for fifo in &mut system.graphs[0].fifos {
             fifo.place = Place::Consumer;
         }
+        for actor in &mut system.graphs[0].actors {
+            actor.reads_shm = 0;
+        }
     })
 }
 
@@ -225,6 +232,17 @@ fn without_releases(system: &System) -> Option<GraphVerdict> {
     changed(system, |system| {
         for fifo in &mut system.graphs[0].fifos {
             fifo.place = Place::Producer;
+        }
+        for actor in &mut system.graphs[0].actors {
+            actor.writes_shm = 0;
+        }
+    })
+}
+
+fn without_shared_memory(system: &System) -> Option<GraphVerdict> {
+    changed(system, |system| {
+        for actor in &mut system.graphs[0].actors {
+            (actor.reads_shm, actor.writes_shm) = (0, 0);
         }
     })
 }

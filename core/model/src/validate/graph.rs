@@ -133,6 +133,18 @@ fn check_actors(id: GraphId, graph: &Graph, phases: &[usize], errors: &mut Error
                 "give it one phase, or remove `varies`",
             );
         }
+        for (key, bytes) in [
+            ("reads-shm", actor.reads_shm),
+            ("writes-shm", actor.writes_shm),
+        ] {
+            if bytes > 0 && graph.copies.is_none() {
+                errors.add(
+                    fault(key),
+                    format!("{what} copies from or to shared memory, which takes no time here"),
+                    "add `copies` to the graph, or remove it: the wcet contains the copy",
+                );
+            }
+        }
         if let Some((key, message, help)) = completion_problem(graph, actor) {
             errors.add(fault(key), format!("{what} {message}"), help);
         }
@@ -532,7 +544,9 @@ fn check_copies(id: GraphId, graph: &Graph, errors: &mut Errors) {
     }
     let is_copied = |fifo: &Fifo| graph.claim_copies(fifo) || graph.release_copies(fifo);
     let mut copied = graph.fifos.iter().filter(|fifo| is_copied(fifo));
-    if !copied.any(|fifo| fifo.token_size > 0) {
+    let mut actors = graph.actors.iter();
+    let shares = actors.any(|actor| actor.reads_shm > 0 || actor.writes_shm > 0);
+    if !shares && !copied.any(|fifo| fifo.token_size > 0) {
         errors.add(
             Fault::Graph(id, "copies"),
             format!("no FIFO of graph `{}` has bytes to copy", graph.name),

@@ -158,6 +158,8 @@ impl Reader<'_> {
             work: record.record("work").map(lower_work),
             varies: record.flag("varies").unwrap_or(false),
             times: record.number("times"),
+            reads_shm: record.number("reads-shm").unwrap_or(0),
+            writes_shm: record.number("writes-shm").unwrap_or(0),
         })
     }
 

@@ -310,6 +310,8 @@ impl File {
                 wcet: times.iter().map(|&time| Work::from_ns(time)).collect(),
                 work: None,
                 varies: false,
+                reads_shm: 0,
+                writes_shm: 0,
                 times: None,
             });
         }

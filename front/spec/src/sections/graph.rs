@@ -42,6 +42,10 @@ static ACTOR: Keys = keys! {
     /// Its rounds, where the graph is not real-time: it reads its inputs one after the other,
     /// works, and writes its outputs.
     "times": COUNT, 100;
+    /// Bytes that a firing reads from a memory tile beside its tokens, at its claim; 0 when absent.
+    "reads-shm": U32, 4096;
+    /// Bytes that it writes there, at its release; 0 when absent.
+    "writes-shm": U32, 1024;
 };
 
 static FIFO: Keys = keys! {

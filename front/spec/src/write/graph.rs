@@ -66,10 +66,16 @@ fn actor_table(system: &System, actor: &Actor) -> Table {
         true => table.raw("varies", "true"),
         false => table,
     };
-    match actor.times {
+    let table = match actor.times {
         Some(times) => table.and("times", times),
         None => table,
-    }
+    };
+    let keys = [
+        ("reads-shm", actor.reads_shm),
+        ("writes-shm", actor.writes_shm),
+    ];
+    let keys = keys.into_iter().filter(|(_, bytes)| *bytes > 0);
+    keys.fold(table, |table, (key, bytes)| table.and(key, bytes))
 }
 
 fn fifo_table(graph: &Graph, fifo: &Fifo) -> Table {

@@ -422,6 +422,8 @@ fn every_key_of_a_graph_arrives() {
         order.by,
         OrderRule::Static([1, 2, 1, 2].map(ActorId).to_vec())
     );
+    let shows = &graph.actors[2];
+    assert_eq!((shows.reads_shm, shows.writes_shm), (4_096, 12));
     let copies = graph.copies.expect("it copies");
     assert_eq!(
         (copies.latency, copies.bytes_per_us),

@@ -41,6 +41,9 @@ pub(super) fn write(text: &mut String, info: &GraphInfo) {
         if let Some(times) = actor.times {
             let _ = writeln!(text, "times {times}");
         }
+        if actor.reads_shm > 0 || actor.writes_shm > 0 {
+            let _ = writeln!(text, "shm {} {}", actor.reads_shm, actor.writes_shm);
+        }
     }
     for fifo in &graph.fifos {
         let [produce, consume] = [&fifo.produce, &fifo.consume].map(|rates| list(rates.iter()));
@@ -137,13 +140,14 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         });
         return Ok(true);
     }
-    const KEYS: [&str; 8] = [
+    const KEYS: [&str; 9] = [
         "not-real-time",
         "copies",
         "graph-bound",
         "actor",
         "varies",
         "times",
+        "shm",
         "fifo",
         "order",
     ];
@@ -170,6 +174,8 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
             work: None,
             varies: false,
             times: None,
+            reads_shm: 0,
+            writes_shm: 0,
         }),
         "varies" => {
             let actor = info.graph.actors.last_mut();
@@ -178,6 +184,11 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
         "times" => {
             let actor = info.graph.actors.last_mut();
             actor.ok_or("it belongs to no actor")?.times = Some(fields.small()?);
+        }
+        "shm" => {
+            let actor = info.graph.actors.last_mut();
+            let actor = actor.ok_or("it belongs to no actor")?;
+            (actor.reads_shm, actor.writes_shm) = (fields.small()?, fields.small()?);
         }
         "fifo" => {
             let fifo = fields.fifo(&info.graph)?;

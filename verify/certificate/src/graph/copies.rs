@@ -35,7 +35,8 @@ impl Asked {
 /// or says it for nothing, or a time is beyond 64 bits. O(phases · FIFOs + actors²).
 pub(super) fn firings(graph: &Graph) -> Option<Vec<Firing>> {
     let speaks = |fifo: &Fifo| fifo.kept.is_some() == graph.copies.is_some();
-    if !graph.fifos.iter().all(speaks) {
+    let shares = graph.actors.iter().any(|actor| actor.shared.is_some());
+    if !graph.fifos.iter().all(speaks) || (shares && graph.copies.is_none()) {
         return None;
     }
     let Some(copies) = &graph.copies else {
@@ -51,7 +52,7 @@ pub(super) fn firings(graph: &Graph) -> Option<Vec<Firing>> {
     firings.collect()
 }
 
-/// The copies of an actor: inputs and outputs are added up FIFO by FIFO.
+/// The copies of an actor: inputs and outputs are added up FIFO by FIFO, and to shared memory.
 fn asked(graph: &Graph, copies: &Copies, actor: usize) -> Option<Asked> {
     let reads = graph.fifos.iter().filter(|fifo| fifo.to == actor);
     let reads = reads.map(|fifo| (fifo, &fifo.consume, Memory::Writer));
@@ -67,8 +68,9 @@ fn asked(graph: &Graph, copies: &Copies, actor: usize) -> Option<Asked> {
     {
         return None;
     }
-    let sums = |list: &[(&Fifo, &Vec<u32>, Memory)]| -> Option<Vec<u128>> {
-        let mut sums = vec![0_u128; phases];
+    let [from_shared, to_shared] = graph.actors[actor].shared.unwrap_or_default();
+    let sums = |list: &[(&Fifo, &Vec<u32>, Memory)], shared: u32| -> Option<Vec<u128>> {
+        let mut sums = vec![time(copies, shared.into())?; phases];
         for (fifo, cycle, other_end) in list {
             let kept = fifo.kept.as_ref()?;
             if is_copied(graph, fifo, kept, *other_end) {
@@ -83,8 +85,8 @@ fn asked(graph: &Graph, copies: &Copies, actor: usize) -> Option<Asked> {
         Some(sums)
     };
     Some(Asked {
-        inputs: sums(&reads)?,
-        outputs: sums(&writes)?,
+        inputs: sums(&reads, from_shared)?,
+        outputs: sums(&writes, to_shared)?,
     })
 }
 

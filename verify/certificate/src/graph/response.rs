@@ -177,6 +177,7 @@ mod tests {
             name: "a".into(),
             tile: 0,
             wcet: vec![wcet],
+            shared: None,
         };
         Graph {
             name: "g".into(),
