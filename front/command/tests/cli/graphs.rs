@@ -366,11 +366,12 @@ fn copies_of_the_example_go_on_between_slots_and_are_certified() {
     assert_eq!(found["verdict"], "met");
     let graph = &found["graphs"][0];
     let figures = ["period_ns", "period_bound_ns"].map(|key| graph[key].as_u64());
-    // The claim of a frame, 98 us, and both firings of `cpu.right`: 400 + 150 us.
-    assert_eq!(figures[0].map(|ns| ns.div_ceil(1_000)), Some(648));
+    // The claim of a frame, 98 us, shared memory that is read and written, 12.24 + 2.32 us, and both
+    // firings of `cpu.right`: 400 + 150 us.
+    assert_eq!(figures[0], Some(662_560));
     assert_eq!(figures[1], Some(856_000));
     let lines = std::fs::read_to_string(&log).expect("a log");
-    for line in ["\ncopies 2000 200\n", " PREEMPT_CLAIM\n"] {
+    for line in ["\ncopies 2000 200\n", "\nshm 2048 64\n", " PREEMPT_CLAIM\n"] {
         assert!(lines.contains(line), "{line}");
     }
     let replayed = output(&["replay", &log, "--json"]);
@@ -383,15 +384,20 @@ fn copies_of_the_example_go_on_between_slots_and_are_certified() {
     assert_eq!(code(&made), 0, "{}", stderr(&made));
     assert_eq!(code(&output(&["verify", &certificate, &file])), 0);
     let text = std::fs::read_to_string(&certificate).expect("written");
-    let wrong = text.replace("\"latency\":2000,", "\"latency\":1999,");
-    assert_ne!(wrong, text);
-    let wrong = output(&["verify", &folder.write("wrong.json", &wrong)]);
-    assert_eq!(code(&wrong), 1);
-    assert!(
-        stdout(&wrong).contains("the responses of grab is"),
-        "{}",
-        stdout(&wrong)
-    );
+    for (is, said, named) in [
+        ("\"latency\":2000,", "\"latency\":1999,", "grab"),
+        ("[2048,64]", "[2047,64]", "smooth"),
+    ] {
+        let wrong = text.replace(is, said);
+        assert_ne!(wrong, text);
+        let wrong = output(&["verify", &folder.write("wrong.json", &wrong)]);
+        assert_eq!(code(&wrong), 1);
+        let said = stdout(&wrong);
+        assert!(
+            said.contains(&format!("the responses of {named} is")),
+            "{said}"
+        );
+    }
 }
 
 #[test]
