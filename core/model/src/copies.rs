@@ -41,8 +41,8 @@ impl Graph {
         }
     }
 
-    /// Whether tokens of a FIFO arrive with the copies of its writer's release, and not before: they
-    /// are copied, or say that shared memory has been written.
+    /// Whether tokens of a FIFO arrive with the copies of its writer's release, and not before:
+    /// they are copied, or say that shared memory has been written.
     pub fn arrive_by_copy(&self, fifo: &Fifo) -> bool {
         let writer = self.actors.get(fifo.from.index());
         let writes = writer.is_some_and(|actor| actor.writes_shm > 0);

@@ -35,8 +35,8 @@ pub fn draw_graph_system(random: &mut Random, scale: u64) -> System {
     system
 }
 
-/// Places and sizes of tokens, bytes of shared memory, and the time of their copies, for every third
-/// graph that copies anything.
+/// Places and sizes of tokens, bytes of shared memory, and the time of their copies, for every
+/// third graph that copies anything.
 fn draw_copies(graph: &mut Graph, scale: u64, random: &mut Random) {
     if !random.happens(400) {
         return;

@@ -366,8 +366,8 @@ fn copies_of_the_example_go_on_between_slots_and_are_certified() {
     assert_eq!(found["verdict"], "met");
     let graph = &found["graphs"][0];
     let figures = ["period_ns", "period_bound_ns"].map(|key| graph[key].as_u64());
-    // The claim of a frame, 98 us, shared memory that is read and written, 12.24 + 2.32 us, and both
-    // firings of `cpu.right`: 400 + 150 us.
+    // The claim of a frame, 98 us, shared memory that is read and written, 12.24 + 2.32 us, and
+    // both firings of `cpu.right`: 400 + 150 us.
     assert_eq!(figures[0], Some(662_560));
     assert_eq!(figures[1], Some(856_000));
     let lines = std::fs::read_to_string(&log).expect("a log");

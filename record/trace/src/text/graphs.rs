@@ -177,18 +177,14 @@ pub(super) fn read(graphs: &mut Vec<GraphInfo>, key: &str, rest: &str) -> Result
             reads_shm: 0,
             writes_shm: 0,
         }),
-        "varies" => {
-            let actor = info.graph.actors.last_mut();
-            actor.ok_or("it belongs to no actor")?.varies = true;
-        }
-        "times" => {
-            let actor = info.graph.actors.last_mut();
-            actor.ok_or("it belongs to no actor")?.times = Some(fields.small()?);
-        }
-        "shm" => {
+        "varies" | "times" | "shm" => {
             let actor = info.graph.actors.last_mut();
             let actor = actor.ok_or("it belongs to no actor")?;
-            (actor.reads_shm, actor.writes_shm) = (fields.small()?, fields.small()?);
+            match key {
+                "varies" => actor.varies = true,
+                "times" => actor.times = Some(fields.small()?),
+                _ => (actor.reads_shm, actor.writes_shm) = (fields.small()?, fields.small()?),
+            }
         }
         "fifo" => {
             let fifo = fields.fifo(&info.graph)?;
