@@ -280,6 +280,21 @@ fn ask(system: &System, plan: &mut RunningPlan, group: u16, now: u64) -> Request
 }
 
 #[test]
+fn a_segment_takes_its_own_time_of_a_planner_and_that_of_24_evaluations_if_nobody_says_it() {
+    let mut file = system(1, vec![on_line(chain("asked".into(), 99, &[10], false))]);
+    file.planning.evaluation = Work::from_ns(1);
+    for (segment, least) in [(None, 25), (Some(1), 2), (Some(40), 41)] {
+        file.planning.segment = segment.map(Work::from_ns);
+        let mut granted = |within| {
+            file.planning.within = Span::from_ns(within);
+            let answer = ask(&file, &mut RunningPlan::default(), 0, 0);
+            answer.refusal.is_none()
+        };
+        assert!(granted(least) && !granted(least - 1), "{segment:?}");
+    }
+}
+
+#[test]
 fn the_dead_are_taken_out_when_a_request_is_granted_and_not_before() {
     let first = on_line(chain("first".into(), 20, &[10, 10], false));
     let second = on_line(chain("second".into(), 25, &[15], false));
