@@ -304,6 +304,21 @@ fn copies_of_an_actor_are_counted() {
     );
 }
 
+/// One that burns copies as many bytes from and to shared memory as its file says.
+#[test]
+fn an_actor_of_a_file_reads_and_writes_shared_memory() {
+    let mut graph = Graph::new("alone");
+    let alone = graph.actor("alone", LEFT, Work::from_us(10));
+    let actor = &mut graph.actors[alone.index()];
+    (actor.reads_shm, actor.writes_shm) = (30, 7);
+    let application = Application::new(&graph).expect("consistent");
+    let mut tile = application.tiles().expect("tiles").remove(0);
+    for firings in 1..=3 {
+        assert_eq!(tile.fire(), Ok(true));
+        assert_eq!(tile.copies(), (2 * firings, 37 * firings));
+    }
+}
+
 #[test]
 fn a_tile_in_the_hands_of_a_program_fires_once_and_says_who_failed() {
     let mut application = application(&graph(LEFT, Place::Consumer));
