@@ -41,6 +41,7 @@
 //! a child scheduler that answers nonsense. Equal seeds make equal histories.
 //!
 //! A server (when budget comes, and when it goes) is checked alone, by [`check_server`].
+//! Delegations, transfers and revocations under a policy are checked by [`check_slices`].
 //!
 //! It does not know how long anything takes, and it proves nothing: a policy that passes has not
 //! been seen to break. [`Report`] says how much was seen.
@@ -64,6 +65,7 @@ mod run;
 mod seam_level;
 mod server;
 mod shrink;
+mod slices;
 mod symptom;
 mod tree_level;
 mod turns;
@@ -78,3 +80,4 @@ pub use level::{Level, Options};
 pub use property::Property;
 pub use report::{Broken, Report};
 pub use server::check_server;
+pub use slices::{Sliced, check_slices};
