@@ -7,9 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{Attributes, NodeId, Pick, Policy};
-use punctual_linux::foreign_policy;
-use punctual_model::{Frequency, Instant, Scheduler, System, ThreadId, Trust};
+use punctual_kern::{Attributes, Event, NodeId, Pick, Plan, Policy, Request};
+use punctual_linux::{ChildInput, foreign_policy};
+use punctual_model::{
+    Change, Frequency, Instant, PolicyCode, PolicyKind, Scheduler, SchedulerId, Step, System,
+    ThreadId, Trust,
+};
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow};
 
@@ -27,6 +30,8 @@ pub(crate) type Make = Arc<dyn Fn(usize) -> Box<dyn Policy + Send> + Send + Sync
 #[derive(Clone, Default)]
 pub struct ChildPolicies {
     by_name: BTreeMap<String, Make>,
+    /// Those that changes bring, by the number of the change and the scheduler.
+    by_change: BTreeMap<(usize, SchedulerId), Make>,
 }
 
 impl ChildPolicies {
@@ -59,10 +64,7 @@ impl ChildPolicies {
         frequency: Frequency,
     ) -> Result<ChildPolicies, Error> {
         let mut all = ChildPolicies::new();
-        for scheduler in &system.schedulers {
-            let Some(code) = &scheduler.code else {
-                continue;
-            };
+        let load = |scheduler: &Scheduler, code: &PolicyCode| -> Result<Make, Error> {
             let failed = |reason: String| Error::PolicyCode {
                 scheduler: scheduler.name.clone(),
                 reason,
@@ -70,11 +72,22 @@ impl ChildPolicies {
             let maker = foreign_policy(&beside(base, &code.library), &code.symbol);
             let maker = maker.map_err(|error| failed(error.to_string()))?;
             drop(maker.make(1, frequency).map_err(failed)?);
-            let make: Make = Arc::new(move |threads| match maker.make(threads, frequency) {
-                Ok(policy) => Box::new(policy),
-                Err(reason) => Box::new(Unmade(reason)),
-            });
-            let _ = all.by_name.insert(scheduler.name.clone(), make);
+            Ok(Arc::new(move |threads| {
+                match maker.make(threads, frequency) {
+                    Ok(policy) => Box::new(policy),
+                    Err(reason) => Box::new(Unmade(reason)),
+                }
+            }))
+        };
+        for scheduler in &system.schedulers {
+            if let Some(code) = &scheduler.code {
+                let make = load(scheduler, code)?;
+                let _ = all.by_name.insert(scheduler.name.clone(), make);
+            }
+        }
+        for (change, id, code) in codes_of_changes(system) {
+            let make = load(&system.schedulers[id.index()], code)?;
+            let _ = all.by_change.insert((change, id), make);
         }
         Ok(all)
     }
@@ -91,7 +104,10 @@ impl ChildPolicies {
         }
         let mut schedulers = system.schedulers.iter();
         let unloaded = |s: &&Scheduler| s.code.is_some() && !self.by_name.contains_key(&s.name);
-        match schedulers.find(unloaded) {
+        let mut later = codes_of_changes(system);
+        let later = later.find(|(change, id, _)| !self.by_change.contains_key(&(*change, *id)));
+        let later = later.and_then(|(_, id, _)| system.schedulers.get(id.index()));
+        match schedulers.find(unloaded).or(later) {
             Some(scheduler) => Err(Error::PolicyCode {
                 scheduler: scheduler.name.clone(),
                 reason: "the file names it, and the program did not load it: give the options \
@@ -102,18 +118,102 @@ impl ChildPolicies {
         }
     }
 
-    /// The code of all such schedulers of one CPU, each with its name.
-    pub(crate) fn of(&self, system: &System, tables: &CpuTables) -> Vec<(String, ChildScheduler)> {
+    /// The code of all such schedulers of one CPU, each with its name, and with the code that this
+    /// plan brings.
+    pub(crate) fn of(
+        &self,
+        system: &System,
+        (tables, plan): (&CpuTables, &Plan),
+    ) -> Vec<(String, ChildScheduler)> {
         let nodes = (1_u16..).zip(&tables.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
         let code = |(place, node): (u16, &NodeRow)| {
             let scheduler = system.schedulers.get(node.scheduler.index());
             let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
             let code = code(tables, place, node, self.by_name.get(&name));
-            (name, code)
+            (
+                name,
+                code.followed_by(self.later(system, (tables, plan), (place, node.scheduler))),
+            )
         };
         own_time.map(code).collect()
     }
+
+    /// The same, for a run.
+    pub(crate) fn inputs(&self, system: &System, cpu: (&CpuTables, &Plan)) -> Vec<ChildInput> {
+        let codes = self.of(system, cpu).into_iter();
+        codes
+            .map(|(name, code)| ChildInput { name, code })
+            .collect()
+    }
+
+    /// The policies that a plan brings for a scheduler, in the order of time: of its changes, and
+    /// the declared one where it comes again.
+    fn later(
+        &self,
+        system: &System,
+        (tables, plan): (&CpuTables, &Plan),
+        (place, id): (u16, SchedulerId),
+    ) -> Vec<Box<dyn Policy + Send>> {
+        let (threads, entities) = (tables.capacity.threads, tables.capacity.entities());
+        let made = |(change, policy)| -> Box<dyn Policy + Send> {
+            let change = usize::try_from(change).unwrap_or(usize::MAX);
+            let joins = |c: &Change| {
+                c.steps
+                    .iter()
+                    .any(|s| matches!(s, Step::Join(it) if *it == id))
+            };
+            let own = match system.changes.get(change).is_some_and(joins) {
+                true => self.by_name.get(&system.schedulers[id.index()].name),
+                false => self.by_change.get(&(change, id)),
+            };
+            match own {
+                Some(make) => make(threads),
+                None => Box::new(AnyPolicy::new(policy, entities, &[])),
+            }
+        };
+        asked(plan, place).map(made).collect()
+    }
+}
+
+/// The policies that a plan asks for the scheduler at a place, each with the number of its change.
+fn asked(plan: &Plan, place: u16) -> impl Iterator<Item = (u32, PolicyKind)> {
+    let of = move |event: &Event| match event {
+        Event::Manage {
+            request: Request::Replace { node, policy },
+            ..
+        } if node.index() == usize::from(place) => Some(*policy),
+        _ => None,
+    };
+    let steps = plan.steps().iter();
+    steps.flat_map(move |step| {
+        let policies = step.events.iter().filter_map(of);
+        policies.map(|policy| (step.change, policy))
+    })
+}
+
+/// The same as built-in policies, for runs that have no code.
+pub(crate) fn built_in_later(
+    tables: &CpuTables,
+    plan: &Plan,
+    place: u16,
+) -> Vec<Box<dyn Policy + Send>> {
+    let entities = tables.capacity.entities();
+    let made =
+        |(_, policy)| -> Box<dyn Policy + Send> { Box::new(AnyPolicy::new(policy, entities, &[])) };
+    asked(plan, place).map(made).collect()
+}
+
+/// The code that changes bring: the number of the change, the scheduler, and which.
+fn codes_of_changes(system: &System) -> impl Iterator<Item = (usize, SchedulerId, &PolicyCode)> {
+    let changes = system.changes.iter().enumerate();
+    changes.flat_map(|(number, change)| {
+        let steps = change.steps.iter();
+        steps.filter_map(move |step| match step {
+            Step::Reorder(id, _, Some(code)) => Some((number, *id, code)),
+            _ => None,
+        })
+    })
 }
 
 /// A policy that could be made before, and not for this run: it fails when it is to decide.
@@ -159,7 +259,7 @@ impl fmt::Debug for ChildPolicies {
 
 #[cfg(test)]
 mod tests {
-    use punctual_model::{CpuId, PolicyCode, PolicyKind, Priority, Supply};
+    use punctual_model::{CpuId, Priority, Supply};
     use punctual_policy::Fifo;
 
     use super::*;

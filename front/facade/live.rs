@@ -12,9 +12,7 @@ use punctual_analysis::{
 };
 use punctual_graph::Applications;
 use punctual_kern::{Event, Plan};
-use punctual_linux::{
-    ChildInput, GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput,
-};
+use punctual_linux::{GiveBack, Overheads, RunOptions as PlatformOptions, SlotFrame, ThreadInput};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Funding, Instant, Machine, Ns, Reserve, Span, System, Task,
     TaskId, ThreadId, Work,
@@ -458,21 +456,13 @@ fn platform_inputs(
                 None => recorder((cpu, plan), frequency, duration, (0, 0))?,
             },
             threads,
-            children: children(system, cpu, &options.policies),
+            children: options.policies.inputs(system, (cpu, plan)),
             resources: names_of_resources(system, cpu),
             arrivals: arrivals(system, (cpu, frequency), seed, duration),
             plan: plan.clone(),
         });
     }
     Ok(cpus)
-}
-
-/// The schedulers of a CPU that decide on their own supply.
-fn children(system: &System, cpu: &CpuTables, policies: &ChildPolicies) -> Vec<ChildInput> {
-    let codes = policies.of(system, cpu).into_iter();
-    codes
-        .map(|(name, code)| ChildInput { name, code })
-        .collect()
 }
 
 /// The resources of a CPU by their number there.

@@ -171,11 +171,12 @@ fn run_virtually(
         plans,
     };
     let policies = |cpu| options.policies.of(system, cpu).into_iter();
-    let codes = |cpu| policies(cpu).map(|(_, code)| code);
+    let codes = |cpu| policies(cpu).map(|(_, code)| code).collect();
+    let cpus = tables.cpus.iter().zip(&sim_options.plans);
     let moves = Moves::default();
     let given = (&options.faults, seed);
     let guests = Guests {
-        children: tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect(),
+        children: cpus.map(codes).collect(),
         bodies: graph_bodies(system, threads.graphs, given, &moves),
         groups: planned,
     };

@@ -209,7 +209,10 @@ fn play(
         });
         let nodes = (1_u16..).zip(&cpu.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
-        let code = |(place, node)| children::code(cpu, place, node, None);
+        let code = |(place, node)| {
+            let later = children::built_in_later(cpu, &recording.plan, place);
+            children::code(cpu, place, node, None).followed_by(later)
+        };
         codes.push(own_time.map(code).collect());
     }
     let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.tables.frequency));

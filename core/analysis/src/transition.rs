@@ -295,7 +295,10 @@ fn allowed(
     }
     let remains = what.retimed.is_none() && what.moved.is_none();
     if remains && !what.joins {
-        let ground = "a task that leaves completes its jobs, and others only gain";
+        let ground = match what.leaves {
+            true => "a task that leaves completes its jobs, and others only gain",
+            false => "the order stays, whose code keeps it",
+        };
         return Ok((When::AtOnce, ground.into(), Vec::new()));
     }
     let joins = "what joins may arrive for the first time at any instant";
@@ -459,7 +462,7 @@ impl Difference {
             match find(&before.schedulers, at, |s| s.name == scheduler.name) {
                 None => self.joins = true,
                 Some(old) if lives::is_same_scheduler(old, scheduler) => continue,
-                Some(old) if old.policy != scheduler.policy => {
+                Some(old) if (old.policy, &old.code) != (scheduler.policy, &scheduler.code) => {
                     // What is inside changes, and nothing of its supply.
                     self.reordered = true;
                     let id = SchedulerId(u16::try_from(at).unwrap_or(u16::MAX));

@@ -41,6 +41,10 @@ pub struct ChildScheduler {
     epoch: u32,
     /// The ready threads that the policy knows, by index.
     known: Box<[Option<Seen>]>,
+    /// Policies that are known to take its place, the next one last, and room for those that were
+    /// replaced.
+    next: Vec<Box<dyn Policy + Send>>,
+    old: Vec<Box<dyn Policy + Send>>,
 }
 
 impl ChildScheduler {
@@ -52,6 +56,34 @@ impl ChildScheduler {
             seen: Vec::with_capacity(threads),
             epoch: 0,
             known: vec![None; threads].into_boxed_slice(),
+            next: Vec::new(),
+            old: Vec::new(),
+        }
+    }
+
+    /// The same, and policies that take the place of each other in this order
+    /// ([`ChildScheduler::take_next`]).
+    #[must_use]
+    pub fn followed_by(mut self, mut next: Vec<Box<dyn Policy + Send>>) -> ChildScheduler {
+        next.reverse();
+        self.old.reserve_exact(next.len());
+        self.next = next;
+        self
+    }
+
+    /// Another policy orders its threads when it decides next, and hears of all that are ready then
+    /// as if they had just become so; the policy before. Not while it decides. O(threads).
+    pub fn replace(&mut self, policy: Box<dyn Policy + Send>) -> Box<dyn Policy + Send> {
+        self.known.fill(None);
+        core::mem::replace(&mut self.policy, policy)
+    }
+
+    /// [`ChildScheduler::replace`], by the next of those that it was made with, if there is one.
+    /// Frees nothing.
+    pub fn take_next(&mut self) {
+        if let Some(policy) = self.next.pop() {
+            let old = self.replace(policy);
+            self.old.push(old);
         }
     }
 

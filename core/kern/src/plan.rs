@@ -12,7 +12,7 @@
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
-use punctual_order::Policy;
+use punctual_order::{NodeId, Policy};
 
 use crate::Constraint;
 use crate::event::{Decision, Event};
@@ -72,14 +72,14 @@ impl Plan {
         })
     }
 
-    /// The policies that it asks for, in the order of time.
-    pub fn policies(&self) -> impl Iterator<Item = PolicyKind> {
+    /// The policies that it asks for, in the order of time, and for which scheduler.
+    pub fn policies(&self) -> impl Iterator<Item = (NodeId, PolicyKind)> {
         let events = self.steps.iter().flat_map(|step| &step.events);
         events.filter_map(|event| match event {
             Event::Manage {
-                request: Request::Replace { policy, .. },
+                request: Request::Replace { node, policy },
                 ..
-            } => Some(*policy),
+            } => Some((*node, *policy)),
             _ => None,
         })
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::id::{CpuId, SchedulerId, TaskId};
 use crate::priority::Priority;
-use crate::scheduler::{PolicyKind, Scheduler, Server};
+use crate::scheduler::{PolicyCode, PolicyKind, Scheduler, Server};
 use crate::task::{Class, Task};
 use crate::time::{Instant, Ns, Span, Work};
 
@@ -32,8 +32,9 @@ pub enum Step {
     Join(SchedulerId),
     /// A scheduler gets another server.
     Supply(SchedulerId, Server<Ns>),
-    /// A scheduler orders by another policy.
-    Reorder(SchedulerId, PolicyKind<Ns>),
+    /// A scheduler orders by another policy; one that decides on its own supply by this code, or
+    /// where there is none by the policy itself.
+    Reorder(SchedulerId, PolicyKind<Ns>, Option<PolicyCode>),
     /// A CPU orders by another policy what stands at the root of its tree.
     ReorderCpu(CpuId, PolicyKind<Ns>),
     /// A task gets other constraints.
@@ -88,7 +89,7 @@ impl Step {
     /// The part that it is about.
     pub fn subject(&self) -> Subject {
         match *self {
-            Step::Join(id) | Step::Supply(id, _) | Step::Reorder(id, _) | Step::Leave(id) => {
+            Step::Join(id) | Step::Supply(id, _) | Step::Reorder(id, ..) | Step::Leave(id) => {
                 Subject::Scheduler(id)
             }
             Step::ReorderCpu(id, _) => Subject::Cpu(id),

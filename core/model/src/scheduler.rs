@@ -215,6 +215,14 @@ impl<U> PolicyKind<U> {
         }
     }
 
+    /// Whether the choice follows from the ready tasks alone: turns and begun jobs do not count.
+    pub const fn knows_no_past(&self) -> bool {
+        matches!(
+            self,
+            PolicyKind::EarliestDeadlineFirst | PolicyKind::FixedPriority { preemptive: true }
+        )
+    }
+
     /// The order in which it hands on what its tasks share.
     pub(crate) const fn waits_by(&self) -> &'static str {
         match self {

@@ -248,7 +248,7 @@ impl<'a> Stage<'a> {
             Step::Join(id) => self.join(*id, &name),
             Step::Leave(id) => self.leave(*id, &name),
             Step::Supply(id, server) => self.supply(*id, *server, &name),
-            Step::Reorder(id, policy) => self.reorder(*id, *policy, &name),
+            Step::Reorder(id, policy, code) => self.reorder(*id, (*policy, code.as_ref()), &name),
             Step::ReorderCpu(id, policy) => self.reorder_cpu(*id, *policy, &name),
             Step::Constrain(id, terms) => self.constrain(*id, terms, &name),
             Step::Move(id, to) => self.move_to(*id, *to, &name),

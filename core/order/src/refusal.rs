@@ -69,9 +69,9 @@ pub enum Refusal {
     /// This scheduler has no such supply to give: its time is divided by a constant table or shared
     /// with others, it would delegate to itself, or the terms mean nothing (caller).
     NotGrantable(NodeId),
-    /// The policy of this scheduler stays: it divides time or the new one does, the scheduler
-    /// decides on its own supply, or its threads share resources in an order that would be another
-    /// (caller).
+    /// The policy of this scheduler stays: it divides time or the new one does, a program's own
+    /// would decide inside the core, or its threads share resources in an order that would be
+    /// another (caller).
     NotReplaceable(NodeId),
     /// No new policy was put beside this scheduler (caller).
     NothingShelved(NodeId),
@@ -142,8 +142,9 @@ impl Refusal {
                  others, it would delegate to itself, or the terms mean nothing"
             }
             Refusal::NotReplaceable(_) => {
-                "the scheduler keeps its policy: a table divides its time or would, it decides on \
-                 its own supply, or what its threads share would be handed on in another order"
+                "the scheduler keeps its policy: a table divides its time or would, a program's own \
+                 would decide where the scheduler has no supply of its own to decide on, or what \
+                 its threads share would be handed on in another order"
             }
             Refusal::NothingShelved(_) => "no new policy was put beside the scheduler",
             Refusal::NotPlannable => "this part of a plan does not follow, or has no room",

@@ -328,7 +328,7 @@ impl CpuTables {
     ) -> Result<Shard<P>, ConfigError> {
         let mut shard = self.build(&policy)?;
         let made = |kind| (kind, policy(kind, self.capacity.entities(), &[]));
-        shard.stock(plan.policies().map(made));
+        shard.stock(self.policies_in_core(plan).map(made));
         Ok(shard)
     }
 

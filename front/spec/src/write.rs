@@ -12,7 +12,7 @@ mod task;
 mod value;
 
 use punctual_model::{
-    AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Resource, Scheduler,
+    AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyCode, PolicyKind, Requirement, Resource, Scheduler,
     SchedulerId, Server, Share, Span, Stage, Supply, System, TaskId, Trust, Work,
 };
 
@@ -138,8 +138,7 @@ fn write_scheduler(system: &System, (id, scheduler): (SchedulerId, &Scheduler), 
     }
     out.unless(Trust::default(), "trust", scheduler.trust);
     if let Some(code) = &scheduler.code {
-        let table = Table::new("library", code.library.as_str());
-        out.key("code", table.and("symbol", code.symbol.as_str()));
+        out.key("code", code_table(code));
     }
     if let Some(fallback) = &scheduler.fallback {
         let table = Table::new("policy", fallback.policy.name());
@@ -181,6 +180,10 @@ fn delegation(table: Table, giver: &Scheduler, slice: &Scheduler) -> Option<Tabl
         true => table.and("priority", priority),
         false => table,
     })
+}
+
+fn code_table(code: &PolicyCode) -> Table {
+    Table::new("library", code.library.as_str()).and("symbol", code.symbol.as_str())
 }
 
 fn server_table(server: &Server<Ns>) -> Table {

@@ -2,6 +2,7 @@
 
 pub(crate) mod attend;
 pub(crate) mod child;
+pub(crate) mod code;
 pub(crate) mod cpu;
 pub mod direct;
 pub(crate) mod end;

@@ -39,6 +39,7 @@ mod sys;
 mod time;
 mod wait;
 
+pub use entry::code::OwnCode;
 pub use entry::direct;
 pub use measure::bench;
 pub use wait::job;
@@ -75,7 +76,7 @@ pub use run::foreign_policy::{
     foreign_policy,
 };
 pub use run::life::{end_run, held_alive};
-pub use run::manage::{ManageError, home, manage, replace};
+pub use run::manage::{ManageError, home, manage, replace, replace_own};
 pub use run::own::{
     change_own, own_lag_until, own_priority, run_clock_error, run_clocks_apart, watch_clocks,
 };

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{ChildPick, Event, NodeId, Policy, Refusal, Shard};
+use punctual_kern::{ChildPick, Decision, Event, NodeId, Policy, Refusal, Request, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_tables::CpuTables;
 
@@ -67,6 +67,15 @@ impl Child {
     /// before under a later id.
     pub(crate) fn is(&self, node: NodeId) -> bool {
         self.node.index() == node.index()
+    }
+
+    /// The next of the policies that it was made with decides from its next look on, also where the
+    /// one before has panicked.
+    pub(crate) fn take_next(&mut self) {
+        self.failed = false;
+        if let Some(code) = &mut self.code {
+            code.take_next();
+        }
     }
 
     /// It decides for this scheduler, which may have ended since and come again.
@@ -147,6 +156,17 @@ impl Child {
             .checked_shl(before.min(32))
             .unwrap_or(MOST_WAIT_NS);
         Work::from_ticks(wait.min(MOST_WAIT_NS))
+    }
+}
+
+/// After an event of a plan: a scheduler that decides on its own supply has other code.
+pub(crate) fn recode(children: &mut [Child], event: &Event, decision: &Decision) {
+    if let Event::Manage { request, .. } = event
+        && let Request::Replace { node, .. } = request
+        && decision.refused.is_none()
+        && let Some(child) = children.iter_mut().find(|child| child.is(*node))
+    {
+        child.take_next();
     }
 }
 

@@ -15,7 +15,7 @@ use punctual_tables::CpuTables;
 
 use crate::agendas::Order;
 use crate::body::{Act, Body, Nudges, Step};
-use crate::child::{Child, children};
+use crate::child::{Child, children, recode};
 use crate::declared::Declared;
 use crate::doing::{Doing, Kind};
 use crate::faults::Faults;
@@ -414,6 +414,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let _ = self.enter_once(now, event);
         while let Some(event) = self.plan.next(now, &self.shard) {
             let decision = self.enter_once(now, event);
+            recode(&mut self.children, &event, &decision);
             self.plan.hear(&decision);
         }
     }

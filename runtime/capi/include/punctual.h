@@ -1285,6 +1285,13 @@ typedef struct punctual_options {
      * the slots of each frame lie (`PUNCTUAL_TIME_DIVISION`).
      */
     uint64_t scheduling_ns;
+    /**
+     * The path of a system file whose schedulers stand in place of `schedulers`. It has these
+     * CPUs, in this order and with these policies, and nothing but schedulers on them. Its slices
+     * are found by `giver:receiver` (`punctual_scheduler_find_slice`), and it may name policies in
+     * C. `policies` counts its schedulers in the order of the file. Null: none.
+     */
+    const char *tree_file;
 } punctual_options;
 
 /**
@@ -2268,12 +2275,30 @@ enum punctual_status punctual_scheduler_create(struct punctual_scheduler schedul
  * budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
  * could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two
  * jobs is in the middle of one, and `PUNCTUAL_BUSY` while one waits for a lock in the old order:
- * ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler decides on its own supply, divides time
- * into slots, or hands on declared resources in another order. On threads of its CPU.
+ * ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler divides time into slots, or hands on
+ * declared resources in another order. One that decides on its own supply has the policy there, as
+ * by `punctual_scheduler_replace_with`. On threads of its CPU.
  */
 enum punctual_status punctual_scheduler_replace(struct punctual_scheduler scheduler,
                                                 uint32_t by,
                                                 uint64_t timeslice_ns);
+
+/**
+ * A policy of the program's own orders the threads of a scheduler from its next decision on, in
+ * place of the one that decides on its supply now, if everybody is on time under the order that it
+ * `claims` to keep, which is one of `punctual_policy_kind` (`timeslice_ns` as above). `make` makes
+ * it during the call (`punctual_policy.h`): `PUNCTUAL_INVALID` when it makes none. The one before
+ * is destroyed in a later call, or after the run. When the call fails nothing has changed, and the
+ * new one is destroyed: `PUNCTUAL_REFUSED` and `PUNCTUAL_HAS_JOB` as above;
+ * `PUNCTUAL_NOT_REPLACEABLE` also where the core decides for the scheduler. On threads of its CPU.
+ *
+ * Pointers:
+ * `make` is null or keeps the contract of `punctual_policy.h`.
+ */
+enum punctual_status punctual_scheduler_replace_with(struct punctual_scheduler scheduler,
+                                                     uint32_t claims,
+                                                     uint64_t timeslice_ns,
+                                                     punctual_policy_maker make);
 
 /**
  * A thread of a scheduler's own goes into the care of its child `to`. `PUNCTUAL_REFUSED` when
@@ -2873,6 +2898,7 @@ static inline punctual_options punctual_defaults(void)
     options.reserved = 0;
     options.strict = 0;
     options.scheduling_ns = 0;
+    options.tree_file = NULL;
     return options;
 }
 

@@ -53,6 +53,7 @@ mod table;
 mod task;
 mod thread;
 mod time;
+mod tree_file;
 mod work;
 
 pub use admission::*;

@@ -1,6 +1,6 @@
 //! A run: what a C program is in between the call that starts it and that call's end.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{NotAdmitted, Runtime, StartError};
@@ -11,7 +11,7 @@ use crate::admission::{Why, forget_why, keep_why, why_of};
 use crate::application::forget_end;
 use crate::authority::forget_all;
 use crate::constraint::{constraint, punctual_constraint};
-use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
+use crate::edge::{all, answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
 use crate::policy::{policy, punctual_own_policy, with_policies, with_scheduling};
 use crate::report::keep_report;
@@ -20,6 +20,7 @@ use crate::scheduler::{punctual_branch, tree};
 use crate::spread::{forget_offered, punctual_spread, spread};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::thread::{Carried, first_work, forget_threads, punctual_body};
+use crate::tree_file::tree_of_file;
 
 /// A CPU of a run, and what its first thread executes there.
 #[repr(C)]
@@ -85,10 +86,15 @@ pub struct punctual_options {
     /// The constant time in which the scheduler decides before each slot: at least so far apart do
     /// the slots of each frame lie (`PUNCTUAL_TIME_DIVISION`).
     pub scheduling_ns: u64,
+    /// The path of a system file whose schedulers stand in place of `schedulers`. It has these
+    /// CPUs, in this order and with these policies, and nothing but schedulers on them. Its slices
+    /// are found by `giver:receiver` (`punctual_scheduler_find_slice`), and it may name policies in
+    /// C. `policies` counts its schedulers in the order of the file. Null: none.
+    pub tree_file: *const c_char,
 }
 
 /// No field begins where an earlier header had padding: `size` would not tell them apart.
-const _: () = assert!(size_of::<punctual_options>() == 128);
+const _: () = assert!(size_of::<punctual_options>() == 136);
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 
@@ -245,6 +251,15 @@ unsafe fn with_options(
     }
     // SAFETY: as the caller vouches.
     let mut tree = unsafe { tree((options.schedulers, options.scheduler_count), scheduling) }?;
+    if !options.tree_file.is_null() {
+        if !tree.is_empty() {
+            return Err(Status::PUNCTUAL_INVALID);
+        }
+        // SAFETY: as the caller vouches.
+        let policies = unsafe { policies_of(own, &options) }?;
+        // SAFETY: as the caller vouches.
+        (runtime, tree) = unsafe { tree_of_file(runtime, options.tree_file, &policies) }?;
+    }
     let own = (options.policies, options.policy_count);
     // SAFETY: as the caller vouches.
     runtime = unsafe { with_policies(runtime, &mut tree, own) }?.tree(tree);
@@ -267,6 +282,25 @@ unsafe fn with_options(
         );
     }
     Ok((runtime, options.strict == 1))
+}
+
+/// The policies of the CPUs of a run.
+///
+/// # Safety
+/// As for [`punctual_run`].
+unsafe fn policies_of(
+    own: PolicyKind<Ns>,
+    options: &punctual_options,
+) -> Result<Vec<PolicyKind<Ns>>, Status> {
+    let scheduling = options.scheduling_ns;
+    // SAFETY: as the caller vouches.
+    let beside = unsafe { all(options.beside, options.beside_count) }?;
+    let beside = beside
+        .iter()
+        .map(|cpu| policy(cpu.policy, cpu.timeslice_ns));
+    let all = [Ok(own)].into_iter().chain(beside);
+    all.map(|policy| Ok(with_scheduling(policy?, scheduling)))
+        .collect()
 }
 
 fn not_started(error: &StartError) -> Status {

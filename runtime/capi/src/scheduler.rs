@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_void};
 
 use ::punctual_thread::thread::ThreadRef;
 use ::punctual_thread::tree::{Scheduler, Terms, Wait};
+use punctual_linux::{ForeignMaker, clock_rate};
 use punctual_model::{
     CpuId, Priority, Scheduler as Declared, SchedulerId, Server, ServerKind, Slot, Span, Supply,
     Trust, Work,
@@ -13,7 +14,7 @@ use crate::admission::refused;
 use crate::authority::{Held, SCHEDULERS, forget_the_dead, held, hold, hold_new, recipient};
 use crate::constraint::punctual_constraint;
 use crate::edge::{all, answer, give, is_place, sized, text};
-use crate::policy::{policy, with_scheduling};
+use crate::policy::{policy, punctual_policy_maker, with_scheduling};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Used;
 use crate::thread::{create, punctual_body, punctual_thread, with as with_thread};
@@ -352,8 +353,9 @@ pub unsafe extern "C" fn punctual_scheduler_create(
 /// budgets, and what threads hold or are lent stay as they are. `PUNCTUAL_REFUSED` when somebody
 /// could be late; `PUNCTUAL_HAS_JOB` while a thread with a guarantee that has to be between two
 /// jobs is in the middle of one, and `PUNCTUAL_BUSY` while one waits for a lock in the old order:
-/// ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler decides on its own supply, divides time
-/// into slots, or hands on declared resources in another order. On threads of its CPU.
+/// ask again. `PUNCTUAL_NOT_REPLACEABLE` where a scheduler divides time into slots, or hands on
+/// declared resources in another order. One that decides on its own supply has the policy there, as
+/// by `punctual_scheduler_replace_with`. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_scheduler_replace(
     scheduler: punctual_scheduler,
@@ -363,6 +365,36 @@ pub extern "C" fn punctual_scheduler_replace(
     answer(|| {
         let policy = policy(by, timeslice_ns)?;
         find(scheduler)?.it.replace(policy).map_err(refused)
+    })
+}
+
+/// A policy of the program's own orders the threads of a scheduler from its next decision on, in
+/// place of the one that decides on its supply now, if everybody is on time under the order that it
+/// `claims` to keep, which is one of `punctual_policy_kind` (`timeslice_ns` as above). `make` makes
+/// it during the call (`punctual_policy.h`): `PUNCTUAL_INVALID` when it makes none. The one before
+/// is destroyed in a later call, or after the run. When the call fails nothing has changed, and the
+/// new one is destroyed: `PUNCTUAL_REFUSED` and `PUNCTUAL_HAS_JOB` as above;
+/// `PUNCTUAL_NOT_REPLACEABLE` also where the core decides for the scheduler. On threads of its CPU.
+///
+/// # Safety
+/// `make` is null or keeps the contract of `punctual_policy.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_scheduler_replace_with(
+    scheduler: punctual_scheduler,
+    claims: u32,
+    timeslice_ns: u64,
+    make: punctual_policy_maker,
+) -> punctual_status {
+    answer(|| {
+        let claims = policy(claims, timeslice_ns)?;
+        let own = find(scheduler)?;
+        let own = &own.it;
+        let make = make.ok_or(Status::PUNCTUAL_INVALID)?;
+        let threads = own.most_threads().map_err(refused)?;
+        // SAFETY: as the caller vouches.
+        let made = unsafe { ForeignMaker::of(make) }.make(threads, clock_rate().frequency);
+        let made = made.map_err(|_| Status::PUNCTUAL_INVALID)?;
+        own.replace_with(claims, move |_| made).map_err(refused)
     })
 }
 

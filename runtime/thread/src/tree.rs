@@ -27,15 +27,15 @@
 //!
 //! [note 0037]: ../../../doc/design/0037-the-tree-for-programs.md
 
+mod replace;
+
 use std::sync::Arc;
 
-use punctual_kern::{Grant as Supplied, MAX_PLACES_PER_ENTRY, NodeId, NodeTerms, Refusal, Request};
+use punctual_kern::{Grant as Supplied, NodeId, NodeTerms, Request};
 use punctual_linux::{Who, clock_rate, manage};
 use punctual_model::{
-    CpuId, Ns, PolicyKind, Priority, Server, ServerKind, Span, Supply, System, ThreadId, Tile,
-    Trust, Work,
+    CpuId, Ns, Priority, Server, ServerKind, Span, Supply, System, ThreadId, Tile, Trust, Work,
 };
-use punctual_policy::AnyPolicy;
 
 use crate::admission::{Grant, PROMOTED};
 use crate::constraint::Constraint;
@@ -317,44 +317,6 @@ impl Scheduler {
     /// See [`SpawnError`]; [`SpawnError::HasJob`] while a thread with a guarantee there has a job.
     pub fn demote(&self, scheduler: &Scheduler) -> Result<(), SpawnError> {
         self.0.end(&scheduler.0)
-    }
-
-    /// Another policy orders what this scheduler orders, from this instant on, if everybody is on
-    /// time under it. Jobs, budgets, and what threads hold, inherit or are lent stay as they are;
-    /// turns and yields start anew.
-    ///
-    /// No window of work may be ordered by two policies. So the threads with a guarantee must be
-    /// between their jobs: those of the CPU, or of the closest server around this scheduler where
-    /// the terms of the machine are all zero. A background thread of the root finds them so
-    /// whenever no budget is awaited. Nobody executes before the new policy knows everything:
-    /// O(places of the CPU · log), which the admission counts ([note 0035]).
-    ///
-    /// # Errors
-    /// See [`SpawnError`]; then nothing has changed. [`SpawnError::HasJob`] and
-    /// [`SpawnError::Contended`]: ask again. [`punctual_kern::Refusal::NotReplaceable`] to or from
-    /// a table of slots, where the scheduler decides on its own supply, and where another order
-    /// would hand on what its threads share.
-    ///
-    /// [note 0035]: ../../../doc/design/0035-a-policy-after-another.md
-    pub fn replace(&self, policy: PolicyKind<Ns>) -> Result<(), SpawnError> {
-        let (place, node) = (self.0.place()?, self.0.node);
-        let divides = matches!(policy, PolicyKind::Tdm { .. });
-        let kind = policy.in_ticks(clock_rate().frequency);
-        let room = place.entities();
-        // Made and freed here: not in the entry.
-        let mut made = Some(AnyPolicy::new(kind, room, &[]));
-        let entries = room.div_ceil(MAX_PLACES_PER_ENTRY);
-        let entries = u64::try_from(entries).unwrap_or(u64::MAX);
-        place.ask(|admission, now| {
-            if divides || admission.divides_time(node) {
-                return Err(SpawnError::Refused(Refusal::NotReplaceable(node)));
-            }
-            let moved = admission.reorders(node, (policy, entries), now)?;
-            punctual_linux::replace((node, kind), &mut made, &ids_of(&moved.threads)?)?;
-            admission.accept(Some(moved), crate::thread::now().unwrap_or(now));
-            admission.has_policy(node, policy);
-            Ok(())
-        })
     }
 
     /// A thread of its own goes into the care of a child, if everybody is on time then.

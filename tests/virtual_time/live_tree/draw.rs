@@ -108,7 +108,7 @@ fn step(dice: &mut Dice, system: &System, stage: &Stage<'_>) -> Option<Step> {
         (3..5, Some(_)) => Step::Move(id, node.filter(|_| dice.one_in(2))),
         (5, _) => Step::Supply(node?, server(dice)),
         (8, _) if dice.one_in(2) => Step::ReorderCpu(CpuId(0), policy(dice)),
-        (8, _) => Step::Reorder(node?, policy(dice)),
+        (8, _) => Step::Reorder(node?, policy(dice), None),
         _ => match stage.scheduler(node?) {
             None => Step::Join(node?),
             Some(_) => Step::Leave(node?),

@@ -221,7 +221,7 @@ impl Judge<'_> {
         let resources = &self.log.tables.cpus[self.cpu].resources;
         let mut shared = resources.iter().filter(|terms| terms.common == id);
         let same_order = shared.all(|terms| terms.wait_order == WaitOrder::of(policy));
-        !divides && !node.decides() && node.next.is_none() && same_order
+        !divides && node.next.is_none() && same_order
     }
 
     /// Another policy orders what a scheduler orders.
@@ -230,10 +230,15 @@ impl Judge<'_> {
         let what = format_args!("is ordered by {policy:?}, and {asked:?} was asked for");
         let right = asked == Some(policy);
         self.must(right, Rule::PowerRespected, Entity::Node(at), what);
-        self.nodes[at].queue.replace(policy, self.now);
-        // One that fell back decides no more.
         let node = &mut self.nodes[at];
-        (node.terms.trust, node.answer) = (Trust::Inline, None);
+        if node.decides() && !node.falls_back {
+            // Its code is another: what that decides is its own.
+            (node.changed, node.asked) = (true, None);
+            return;
+        }
+        node.queue.replace(policy, self.now);
+        // One that fell back decides no more.
+        (node.terms.trust, node.answer, node.falls_back) = (Trust::Inline, None, false);
     }
 
     /// Without a fallback a child that failed has answered that nobody shall run.
@@ -267,6 +272,7 @@ impl Judge<'_> {
             }
         });
         node.next = fallback.map(|fallback| fallback.policy);
+        node.falls_back = true;
         let what = format_args!("falls back ({cause:?}) without a reason");
         self.must(right, Rule::ChildAnswersChecked, Entity::Node(at), what);
         self.forget_answer(at);

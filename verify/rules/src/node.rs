@@ -40,6 +40,8 @@ pub(crate) struct Node {
     pub(crate) next: Option<PolicyKind>,
     /// What orders it when it decides on its own supply and does not.
     pub(crate) fallback: Option<FallbackRow>,
+    /// That comes to order it now.
+    pub(crate) falls_back: bool,
     /// Since when it is asked to decide without a lawful answer.
     pub(crate) asked: Option<Instant>,
 }
@@ -92,6 +94,7 @@ impl Node {
             queue: Queue::new(policy),
             next: None,
             fallback: None,
+            falls_back: false,
             asked: None,
         }
     }

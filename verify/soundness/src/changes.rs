@@ -245,7 +245,7 @@ fn step(random: &mut Random, system: &System) -> Option<Step> {
                 false => PolicyKind::FixedPriority { preemptive: true },
             };
             node.map_or(Step::ReorderCpu(task.cpu, policy), |node| {
-                Step::Reorder(node, policy)
+                Step::Reorder(node, policy, None)
             })
         }
         7..9 => {

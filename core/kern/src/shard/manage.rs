@@ -73,7 +73,9 @@ impl<P: Policy> Shard<P> {
             Request::Replace { node, policy } => {
                 self.tree.permit_replace(by, node, policy)?;
                 self.permit_order(node, policy)?;
-                self.tree.begin_replace(node, policy);
+                if self.tree.begin_replace(node, policy) {
+                    sink.trace(self.now, TraceEvent::PolicyReplaced { node, policy });
+                }
             }
         }
         Ok(())

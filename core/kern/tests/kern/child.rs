@@ -1,7 +1,7 @@
 //! The code of a child scheduler: what it sees, and what it answers.
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{Event, Grant, Next, NodeTerms, Refusal};
+use punctual_kern::{Event, Grant, Next, NodeTerms, Refusal, Request, TraceEvent};
 use punctual_model::{PolicyKind, Span, Trust};
 use punctual_policy::AnyPolicy;
 
@@ -92,4 +92,60 @@ fn a_child_that_declines_lets_nobody_of_its_own_run() {
     child.look(&grove.shard);
     let decision = grove.at(1, Event::ChildPicked(child.decline()));
     assert_eq!((decision.next, decision.refused), (Next::Idle, None));
+}
+
+/// The answer of the policy before counts no more, neither one that stands nor one that comes; the
+/// next one hears of all that are ready, and of no work of before.
+#[test]
+fn another_policy_of_its_own_decides_from_the_instant_of_its_replacement_on() {
+    let mut grove = grove();
+    let mut child = child(FIXED).followed_by(vec![
+        Box::new(AnyPolicy::new(PolicyKind::Fifo, 8, &[])),
+        Box::new(AnyPolicy::new(round_robin(10), 8, &[])),
+    ]);
+    let _ = grove.at(6, Event::Tick);
+    assert_eq!(answer(&mut grove, &mut child, 6).0, Next::Thread(id(1)));
+    let asks = Next::RunChild(node(1));
+    let by = node(0);
+    for (now, policy, first) in [(10, PolicyKind::Fifo, id(0)), (20, round_robin(10), id(0))] {
+        child.look(&grove.shard);
+        let before = child.decide(punctual_model::Instant::from_ticks(now));
+        let node = node(1);
+        let request = Request::Replace { node, policy };
+        let decision = grove.at(now, Event::Manage { by, request });
+        assert_eq!((decision.refused, decision.next), (None, asks));
+        let replaced = TraceEvent::PolicyReplaced { node, policy };
+        assert_eq!(
+            grove.log.0.iter().filter(|(_, it)| *it == replaced).count(),
+            1
+        );
+        child.take_next();
+        let decision = grove.at(now + 1, Event::ChildPicked(before));
+        assert_eq!(decision.refused, Some(Refusal::StalePick(node)));
+        assert_eq!(
+            answer(&mut grove, &mut child, now + 2).0,
+            Next::Thread(first)
+        );
+    }
+}
+
+#[test]
+fn what_is_asked_for_a_scheduler_that_falls_back_is_refused_until_it_has() {
+    let mut grove = grove();
+    let patience = Span::from_ticks(50);
+    grove.shard.set_fallback(node(1), FIXED, patience).unwrap();
+    let _ = grove.at(0, Event::Tick);
+    let (by, policy) = (node(0), PolicyKind::Fifo);
+    let request = Request::Replace {
+        node: node(1),
+        policy,
+    };
+    // The new code has the whole patience.
+    let _ = grove.at(49, Event::Manage { by, request });
+    let decision = grove.at(60, Event::Tick);
+    assert_eq!(decision.next, Next::RunChild(node(1)));
+    let _ = grove.at(100, Event::Tick);
+    assert_ne!(grove.shard.running(), None, "it has fallen back");
+    let decision = grove.at(101, Event::Manage { by, request });
+    assert_eq!(decision.refused, Some(Refusal::NothingShelved(node(1))));
 }

@@ -230,7 +230,7 @@ fn a_refused_request_has_changed_nothing_to_the_byte() {
         (node(0), node(9), EDF, Refusal::NoSuchNode(node(9))),
         (node(7), node(1), EDF, Refusal::NoSuchNode(node(7))),
         (node(0), node(1), divided, Refusal::NotReplaceable(node(1))),
-        (node(0), node(3), EDF, Refusal::NotReplaceable(node(3))),
+        (node(0), node(3), divided, Refusal::NotReplaceable(node(3))),
         (node(0), node(2), EDF, Refusal::NothingShelved(node(2))),
     ];
     for (by, node, policy, refusal) in cases {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::{Stage, mistake};
 use crate::change::{Change, Mistake, Step};
 use crate::id::{CpuId, ResourceId, SchedulerId};
-use crate::scheduler::{PolicyKind, Trust};
+use crate::scheduler::{PolicyCode, PolicyKind, Trust};
 use crate::time::Ns;
 
 impl Stage<'_> {
@@ -18,7 +18,7 @@ impl Stage<'_> {
     pub(super) fn reorder(
         &mut self,
         id: SchedulerId,
-        policy: PolicyKind<Ns>,
+        (policy, code): (PolicyKind<Ns>, Option<&PolicyCode>),
         name: &str,
     ) -> Result<(), (String, String)> {
         let Some(scheduler) = self.scheduler(id) else {
@@ -26,15 +26,23 @@ impl Stage<'_> {
         };
         let (cpu, old) = (scheduler.cpu, scheduler.policy);
         self.is_no_slice(id, name)?;
-        if scheduler.trust == Trust::OwnTime {
+        let decides = scheduler.trust == Trust::OwnTime;
+        let same_code = scheduler.code.as_ref() == code;
+        if code.is_some() && !decides {
             return mistake(
-                format!("{name} decides on its own supply, by its own code"),
-                "declare it with `trust = \"inline\"`",
+                format!("new code of {name} would decide inside the core"),
+                "let it decide on its own supply with `trust = \"own-time\"`",
             );
         }
-        self.may_reorder(cpu, Some(id), (old, policy), name)?;
+        if code.is_some_and(|code| code.library.is_empty() || code.symbol.is_empty()) {
+            return mistake(
+                format!("new code of {name} has no name"),
+                "write `code = { library = \"libx.so\", symbol = \"mine\" }`",
+            );
+        }
+        self.may_reorder(cpu, Some(id), (old, policy, same_code), name)?;
         if let Some(scheduler) = &mut self.schedulers[id.index()] {
-            scheduler.policy = policy;
+            (scheduler.policy, scheduler.code) = (policy, code.cloned());
         }
         Ok(())
     }
@@ -46,7 +54,7 @@ impl Stage<'_> {
         name: &str,
     ) -> Result<(), (String, String)> {
         let old = self.cpus[id.index()].policy;
-        self.may_reorder(id, None, (old, policy), name)?;
+        self.may_reorder(id, None, (old, policy, true), name)?;
         self.cpus[id.index()].policy = policy;
         Ok(())
     }
@@ -55,7 +63,7 @@ impl Stage<'_> {
         &self,
         cpu: CpuId,
         at: Option<SchedulerId>,
-        (old, new): (PolicyKind<Ns>, PolicyKind<Ns>),
+        (old, new, same_code): (PolicyKind<Ns>, PolicyKind<Ns>, bool),
         name: &str,
     ) -> Result<(), (String, String)> {
         let divides = |policy| matches!(policy, PolicyKind::Tdm { .. });
@@ -65,7 +73,7 @@ impl Stage<'_> {
                 "change the policy of a scheduler that has no table, to one without",
             );
         }
-        if old == new {
+        if old == new && same_code {
             return mistake(
                 format!("{name} orders by that policy already"),
                 "leave it out, or name another policy",
@@ -106,19 +114,26 @@ impl Stage<'_> {
         shared.next()
     }
 
+    fn decides(&self, id: SchedulerId) -> bool {
+        let declared = self.declared.schedulers.get(id.index());
+        declared.is_some_and(|scheduler| scheduler.trust == Trust::OwnTime)
+    }
+
     fn is_ever_reordered(&self, id: SchedulerId) -> bool {
         let mut steps = self
             .declared
             .changes
             .iter()
             .flat_map(|change| &change.steps);
-        steps.any(|step| matches!(step, Step::Reorder(other, _) if *other == id))
+        steps.any(|step| matches!(step, Step::Reorder(other, ..) if *other == id))
     }
 
     /// A change with more to tell its new policies than one entry of the core takes.
     pub(super) fn too_many(&self, change: &Change) -> Option<Mistake> {
         let cpu_of = |step: &Step| match *step {
-            Step::Reorder(id, _) => self.declared.schedulers.get(id.index()).map(|s| s.cpu),
+            // Code that decides on its own supply learns its threads there.
+            Step::Reorder(id, ..) if self.decides(id) => None,
+            Step::Reorder(id, ..) => self.declared.schedulers.get(id.index()).map(|s| s.cpu),
             Step::ReorderCpu(id, _) => Some(id),
             // It comes with its declared policy, which may not be the one that it left with.
             Step::Join(id) if self.is_ever_reordered(id) => {

@@ -115,7 +115,7 @@ fn check_change(system: &System, index: usize, change: &Change, errors: &mut Err
     for (step, part) in change.steps.iter().enumerate() {
         let changes = match *part {
             Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) => planned(id),
-            Step::Reorder(id, policy) => policy == PolicyKind::Planned || planned(id),
+            Step::Reorder(id, policy, _) => policy == PolicyKind::Planned || planned(id),
             Step::ReorderCpu(cpu, policy) => {
                 let own = system.cpus.get(cpu.index()).map(|cpu| cpu.policy);
                 policy == PolicyKind::Planned || own == Some(PolicyKind::Planned)

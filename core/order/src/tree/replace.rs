@@ -189,7 +189,8 @@ impl<P: Policy> Tree<P> {
     }
 
     /// Whether `by` may have the policy of `node` replaced by the one that stands beside it, which
-    /// keeps the order of `policy`. O(depth + schedulers + stock).
+    /// keeps the order of `policy`. The code of a scheduler that decides on its own supply stands
+    /// with its platform, which has the new one. O(depth + schedulers + stock).
     ///
     /// # Errors
     /// Why not.
@@ -205,13 +206,14 @@ impl<P: Policy> Tree<P> {
         }
         let (old, shelf) = (&self.nodes[usize::from(at)], &self.shelves[usize::from(at)]);
         let divides = matches!(policy, PolicyKind::Tdm { .. }) || old.policy.orders_background();
-        if divides || old.is_own_time() {
+        if divides {
             return Err(Refusal::NotReplaceable(node));
         }
         if self.is_being_replaced(at) {
             return Err(Refusal::BeingReplaced(node));
         }
         match &shelf.policy {
+            _ if old.is_own_time() => Ok(()),
             Some(new) if shelf.is_new && !new.orders_background() => Ok(()),
             _ if !shelf.is_new && self.stock.has(policy) => Ok(()),
             _ => Err(Refusal::NothingShelved(node)),
@@ -219,18 +221,28 @@ impl<P: Policy> Tree<P> {
     }
 
     /// The policy beside `node`, which keeps the order of `policy`, is told of what there is from
-    /// now on, as has been permitted.
-    pub fn begin_replace(&mut self, node: NodeId, policy: PolicyKind) {
-        if let Ok(at) = self.node(node) {
-            if !self.shelf(at).is_new
-                && let Some(new) = self.stock.take(policy)
-                && let Some(old) = self.shelf(at).policy.replace(new)
-            {
-                self.stock.old.push(old);
-            }
-            self.shelf(at).is_new = false;
-            self.begin_replacing(at, policy, None);
+    /// now on, as has been permitted. Whether that is all: a scheduler that decides on its own
+    /// supply has its new code from this instant on, and what the old one answered, or is about
+    /// to, counts no more.
+    pub fn begin_replace(&mut self, node: NodeId, policy: PolicyKind) -> bool {
+        let Ok(at) = self.node(node) else {
+            return false;
+        };
+        if self.nodes[usize::from(at)].is_own_time() {
+            self.asks_no_more(at);
+            self.ready_changed(at);
+            self.stir(self.now, at);
+            return true;
         }
+        if !self.shelf(at).is_new
+            && let Some(new) = self.stock.take(policy)
+            && let Some(old) = self.shelf(at).policy.replace(new)
+        {
+            self.stock.old.push(old);
+        }
+        self.shelf(at).is_new = false;
+        self.begin_replacing(at, policy, None);
+        false
     }
 
     fn begin_replacing(&mut self, at: u16, policy: PolicyKind, fallback: Option<FallbackCause>) {

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use punctual_kern::{Grant, NodeId, NodeTerms, SlotTerms};
+use punctual_kern::{Grant, NodeId, NodeTerms, Plan, SlotTerms};
 use punctual_model::{
-    Frequency, Ns, PolicyKind, Receiver, SchedulerId, Slot, Span, Supply, System,
+    Frequency, Ns, PolicyKind, Receiver, SchedulerId, Slot, Span, Supply, System, Trust,
 };
 
 use super::{CpuTables, small};
@@ -20,6 +20,22 @@ pub struct NodeRow {
     pub policy: PolicyKind,
     /// Its terms with its parent.
     pub terms: NodeTerms,
+}
+
+impl CpuTables {
+    /// The policies that a plan asks for inside the core. Code of a scheduler that decides on its
+    /// own supply stands with that.
+    pub(super) fn policies_in_core(&self, plan: &Plan) -> impl Iterator<Item = PolicyKind> {
+        let decides = |node: NodeId| {
+            let row = node
+                .index()
+                .checked_sub(1)
+                .and_then(|at| self.nodes.get(at));
+            row.is_some_and(|row| row.terms.trust == Trust::OwnTime)
+        };
+        let policies = plan.policies();
+        policies.filter_map(move |(node, kind)| (!decides(node)).then_some(kind))
+    }
 }
 
 /// The policy that takes the place of a scheduler's own code, in ticks.

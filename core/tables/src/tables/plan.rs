@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use punctual_kern::{Event, Grant, NodeId, NodeTerms, Plan, Planned, Request};
 use punctual_model::{
-    Change, Constraint, Instant, Ns, PolicyKind, SchedulerId, Span, Stage, Step, System, TaskId,
-    ThreadId,
+    Change, Constraint, Instant, Ns, PolicyCode, PolicyKind, Scheduler, SchedulerId, Span, Stage,
+    Step, System, TaskId, ThreadId,
 };
 
 use super::nodes::{Trees, grant, holder};
@@ -53,6 +53,13 @@ impl Tables {
     }
 }
 
+/// The policy of a scheduler, and its code.
+type Ordered = (PolicyKind<Ns>, Option<PolicyCode>);
+
+fn ordered_by(scheduler: &Scheduler) -> Ordered {
+    (scheduler.policy, scheduler.code.clone())
+}
+
 /// The place of everything, as one change follows the other.
 struct Planner<'a> {
     tables: &'a Tables,
@@ -69,7 +76,7 @@ struct Planner<'a> {
     /// How often each scheduler has gone.
     left: Vec<u16>,
     /// Of each scheduler: the policy in its place, also while it is not there.
-    placed: Vec<PolicyKind<Ns>>,
+    placed: Vec<Ordered>,
 }
 
 /// The home of a task, also while it is not there.
@@ -107,7 +114,7 @@ impl<'a> Planner<'a> {
             homes: ids.map(|id| home(&stage, id)).collect(),
             stage,
             left: vec![0; system.schedulers.len()],
-            placed: system.schedulers.iter().map(|s| s.policy).collect(),
+            placed: system.schedulers.iter().map(ordered_by).collect(),
         }
     }
 
@@ -187,7 +194,9 @@ impl<'a> Planner<'a> {
                 self.bind(change, id, planned);
             }
             Step::Leave(id) => self.leave(id, planned),
-            Step::Reorder(id, policy) => self.reorder(id, policy, planned),
+            Step::Reorder(id, policy, ref code) => {
+                self.reorder(id, (policy, code.clone()), planned);
+            }
             Step::ReorderCpu(id, policy) => {
                 let event = self.replace(NodeId::ROOT, None, policy);
                 planned[id.index()].events.push(event);
@@ -326,16 +335,16 @@ impl<'a> Planner<'a> {
             request: Request::Promote(terms),
         });
         // Its place has kept the policy that it left with.
-        if self.placed[id.index()] != scheduler.policy {
-            self.reorder(id, scheduler.policy, planned);
+        if self.placed[id.index()] != ordered_by(scheduler) {
+            self.reorder(id, ordered_by(scheduler), planned);
         }
     }
 
-    fn reorder(&mut self, id: SchedulerId, policy: PolicyKind<Ns>, planned: &mut [Planned]) {
+    fn reorder(&mut self, id: SchedulerId, by: Ordered, planned: &mut [Planned]) {
         let scheduler = &self.system.schedulers[id.index()];
-        let event = self.replace(self.node(scheduler.parent), Some(id), policy);
+        let event = self.replace(self.node(scheduler.parent), Some(id), by.0);
         planned[scheduler.cpu.index()].events.push(event);
-        self.placed[id.index()] = policy;
+        self.placed[id.index()] = by;
     }
 
     fn replace(&self, by: NodeId, id: Option<SchedulerId>, policy: PolicyKind<Ns>) -> Event {
@@ -373,8 +382,7 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
     use punctual_model::{
-        Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Scheduler, Supply, Task, Terms, Trust,
-        Work,
+        Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Supply, Task, Terms, Trust, Work,
     };
 
     const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -438,10 +446,10 @@ mod tests {
     #[test]
     fn a_scheduler_that_comes_again_comes_with_its_declared_policy() {
         let id = SchedulerId(0);
-        let fifo = Step::Reorder(id, PolicyKind::Fifo);
+        let fifo = Step::Reorder(id, PolicyKind::Fifo, None);
         let away = Step::Move(TaskId(0), None);
         let plan = plan(vec![fifo, away, Step::Leave(id), Step::Join(id)]);
-        let asked: Vec<_> = plan.policies().collect();
+        let asked: Vec<_> = plan.policies().map(|(_, policy)| policy).collect();
         let declared = FIXED.in_ticks(Frequency::NANOSECONDS);
         assert_eq!(asked, [PolicyKind::Fifo, declared]);
         let node = NodeId::new(1, 1);

@@ -205,6 +205,179 @@ fn one_that_lies_or_is_silent_costs_itself_alone_and_live_also_one_that_loops() 
     }
 }
 
+const SWAPS: &str = r#"
+[change.out]
+at = "95ms"
+policy = [{ of = "scheduler.guest", policy = "edf", code = { library = "libother.so", symbol = "make_silent" } }]
+[change.back]
+at = "195ms"
+policy = [{ of = "scheduler.guest", policy = "edf", code = { library = "libmine.so", symbol = "earliest_deadline" } }]
+[change.built-in]
+at = "255ms"
+policy = [{ of = "scheduler.guest", policy = "fifo" }]
+"#;
+
+#[test]
+fn a_policy_in_c_is_followed_by_another_that_decides_from_then_on() {
+    let folder = Folder::new("c-policy-swaps");
+    let example = include_str!("../../../../examples/c/policy.c");
+    shared_object(&folder, "mine", example);
+    shared_object(&folder, "other", OTHERS);
+    let system = SYSTEM.replace("SYMBOL", "earliest_deadline");
+    let fallback = "fallback = { policy = \"edf\", after = 3 }\n";
+    let patient = [&system.replace(fallback, ""), SWAPS].concat();
+    let file = folder.write("swaps.toml", &patient);
+    let log = folder.path("swaps.punctual");
+    let report = reported(&output(&["sim", &file, "--json", "--record", &log]));
+    let guest = &report["schedulers"][0];
+    assert_eq!(guest["policies_replaced"], 3, "{guest}");
+    // The silent one lets the job of 120 ms wait until the next one comes at 195 ms.
+    let misses = [0, 1].map(|task: usize| report["tasks"][task]["misses"].as_u64());
+    assert_eq!(misses, [Some(1), Some(0)], "{report}");
+    assert_eq!(report["tasks"][0]["jobs"], 10, "{report}");
+    let replayed = stdout(&output(&["replay", &log]));
+    assert!(replayed.starts_with("identical: "), "{replayed}");
+    // Live the same, and its neighbour has all its jobs.
+    let live = run_until(&[&file, "--json", "--force"], |done| {
+        let report = reported(done);
+        let guest = &report["schedulers"][0];
+        (guest["policies_replaced"] == 3).then_some(report)
+    });
+    for task in [0, 1] {
+        assert_eq!(live["tasks"][task]["jobs"], releases(&live, 40), "{live}");
+    }
+    // With a fallback it has fallen back before the next one comes, which is refused then.
+    let file = folder.write("impatient.toml", &[&system, SWAPS].concat());
+    let report = reported(&output(&["sim", &file, "--json"]));
+    assert!(fell_back(&report), "{report}");
+    assert_eq!(report["tasks"][1]["misses"], 0, "{report}");
+}
+
+#[test]
+fn new_code_that_cannot_decide_is_refused_with_its_place() {
+    let folder = Folder::new("c-policy-swap-mistakes");
+    shared_object(
+        &folder,
+        "mine",
+        include_str!("../../../../examples/c/policy.c"),
+    );
+    let system = SYSTEM.replace("SYMBOL", "earliest_deadline");
+    let swap = SWAPS.replace("libother.so", "libmine.so");
+    for (text, reason) in [
+        (
+            [&system, swap.as_str()].concat(),
+            "has no function `make_silent`",
+        ),
+        (
+            [&system.replace("own-time", "inline"), swap.as_str()].concat(),
+            "decide inside the core",
+        ),
+        (
+            [
+                &system,
+                swap.replace("of = \"scheduler.guest\"", "of = \"cpu.c\"")
+                    .as_str(),
+            ]
+            .concat(),
+            "decides inside the core",
+        ),
+    ] {
+        let file = folder.write("wrong.toml", &text);
+        let done = output(&["sim", &file]);
+        let said = stderr(&done);
+        assert_eq!(code(&done), 2, "{said}");
+        assert!(
+            said.contains(reason) && said.contains("wrong.toml"),
+            "{said}"
+        );
+    }
+}
+
+/// The same two, each in slots of its own.
+const IN_SLOTS: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "tdm"
+frame = "20ms"
+scheduling-time = "500us"
+[scheduler.guest]
+on = "cpu.c"
+policy = "edf"
+slots = [{ at = "1ms", length = "6ms" }]
+trust = "own-time"
+code = { library = "libLIBRARY.so", symbol = "SYMBOL" }
+fallback = { policy = "edf", after = 3 }
+[scheduler.other]
+on = "cpu.c"
+policy = "edf"
+slots = [{ at = "8ms", length = "10ms" }]
+[task.a]
+class = "periodic"
+on = "scheduler.guest"
+period = "40ms"
+wcet = "2ms"
+[task.rest]
+class = "periodic"
+on = "scheduler.other"
+period = "40ms"
+wcet = "6ms"
+[run]
+for = "400ms"
+"#;
+
+#[test]
+fn a_policy_in_c_in_slots_is_not_seen_in_the_slots_of_others_whatever_it_does() {
+    let folder = Folder::new("c-policy-slots");
+    let example = include_str!("../../../../examples/c/policy.c");
+    shared_object(&folder, "mine", example);
+    shared_object(&folder, "other", OTHERS);
+    let file = |library: &str, symbol: &str| {
+        let text = IN_SLOTS.replace("LIBRARY", library);
+        folder.write("slots.toml", &text.replace("SYMBOL", symbol))
+    };
+    let mut seen = Vec::new();
+    for (library, symbol, faults) in [
+        ("mine", "earliest_deadline", &[][..]),
+        (
+            "mine",
+            "earliest_deadline",
+            &["--fault", "child-loops=guest"],
+        ),
+        (
+            "mine",
+            "earliest_deadline",
+            &["--fault", "child-lies=guest"],
+        ),
+        (
+            "mine",
+            "earliest_deadline",
+            &["--fault", "child-silent=guest"],
+        ),
+        ("other", "make_lies", &[]),
+        ("other", "make_silent", &[]),
+    ] {
+        let file = file(library, symbol);
+        let report = reported(&output(&[&["sim", &file, "--json"], faults].concat()));
+        let lawful = symbol == "earliest_deadline" && faults.is_empty();
+        assert_eq!(fell_back(&report), !lawful, "{symbol} {faults:?}: {report}");
+        seen.push(report["tasks"][1].to_string());
+    }
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:#?}");
+    for symbol in ["make_loops", "make_lies", "make_silent"] {
+        let file = file("other", symbol);
+        let report = run_until(&[&file, "--json", "--force"], |done| {
+            let report = reported(done);
+            fell_back(&report).then_some(report)
+        });
+        for task in [0, 1] {
+            let jobs = &report["tasks"][task]["jobs"];
+            assert_eq!(*jobs, releases(&report, 40), "{symbol}: {report}");
+        }
+    }
+}
+
 #[test]
 fn code_that_cannot_be_had_or_would_be_inside_the_core_is_named_with_its_place() {
     let folder = Folder::new("c-policy-mistakes");

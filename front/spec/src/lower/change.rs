@@ -8,7 +8,7 @@ use super::course::Course;
 use super::delegate::find_receiver;
 use super::parent::Parent;
 use super::policy::lower_policy;
-use super::scheduler::lower_server;
+use super::scheduler::{lower_code, lower_server};
 use super::{Names, find, find_task};
 use crate::file::Named;
 use crate::nearest::nearest;
@@ -221,8 +221,17 @@ impl Found<'_> {
         let of = given.get("of")?;
         let _named = given.word("policy")?;
         let policy = lower_policy(given);
+        let code = lower_code(given);
         let (step, orderer) = match part(of, "of", parts.names, report)? {
-            Part::Scheduler(id) => (Step::Reorder(id, policy), Parent::Scheduler(id)),
+            Part::Scheduler(id) => (Step::Reorder(id, policy, code), Parent::Scheduler(id)),
+            Part::Cpu(_) if code.is_some() => {
+                report.add(
+                    &of.range,
+                    "a CPU's own scheduler decides inside the core",
+                    || "name a scheduler that decides on its own supply, or remove `code`".into(),
+                );
+                return None;
+            }
             Part::Cpu(id) => (Step::ReorderCpu(id, policy), Parent::Cpu(id)),
             Part::Task(_) => {
                 report.add(&of.range, "a task orders no tasks", || {

@@ -42,7 +42,7 @@ pub(super) fn lower_schedulers(
             },
             quota: record.number("quota"),
             receiver: None,
-            code: record.record("code").map(lower_code),
+            code: lower_code(record),
             fallback: record.record("fallback").map(|fallback| Fallback {
                 policy: lower_policy(fallback),
                 after: fallback.number("after").unwrap_or(Fallback::AFTER),
@@ -78,12 +78,16 @@ fn lower_supply(record: &Record, report: &mut Report<'_>) -> Option<Supply> {
     }
 }
 
-fn lower_code(record: &Record) -> PolicyCode {
-    let text = |key| record.text(key).unwrap_or("").to_string();
-    PolicyCode {
+/// The code in C that `code` of a record names.
+pub(super) fn lower_code(record: &Record) -> Option<PolicyCode> {
+    let Value::Record(code) = &record.get("code")?.value else {
+        return None;
+    };
+    let text = |key| code.text(key).unwrap_or("").to_string();
+    Some(PolicyCode {
         library: text("library"),
         symbol: text("symbol"),
-    }
+    })
 }
 
 pub(super) fn lower_server(record: &Record) -> Option<Server<Ns>> {

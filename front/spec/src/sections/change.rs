@@ -2,7 +2,7 @@
 
 use super::U32;
 use super::policy::{PREEMPTIVE, TIMESLICE};
-use super::scheduler::{EVERY, SERVER_TABLE, SLICE, SLICE_PRIORITY, TO};
+use super::scheduler::{CODE_TABLE, EVERY, SERVER_TABLE, SLICE, SLICE_PRIORITY, TO};
 use crate::shape::Shape::{Duration, List, Table, TaskName, Text};
 use crate::shape::{Key, Keys, key, keys, words};
 
@@ -94,6 +94,7 @@ static REORDER: Keys = keys! {
     }, "edf", needed;
     TIMESLICE;
     PREEMPTIVE;
+    CODE_TABLE;
 };
 
 static SUPPLY: Keys = keys! {

@@ -28,8 +28,7 @@ pub(super) static SCHEDULER: Keys = keys! {
         /// it decides on its own supply, and its answers are checked
         "own-time";
     }, "inline";
-    /// Its own code, for the order that `policy` names: a policy in C; needs "own-time".
-    "code": Table(&CODE), { library = "libx.so", symbol = "mine" };
+    CODE_TABLE;
     /// The policy for its tasks when it decides on its own supply and does not; none when absent.
     "fallback": Table(&FALLBACK), { policy = "fixed-priority", after = 3 };
     /// Slices of its supply in other hands. They come with it and go with it, where a change starts
@@ -38,6 +37,11 @@ pub(super) static SCHEDULER: Keys = keys! {
         [{ to = "scheduler.audio", slice = "1ms", every = "10ms", priority = 5 }];
     /// Most threads that it and the schedulers below it may have; no limit when absent.
     "quota": COUNT, 8;
+};
+
+pub(super) const CODE_TABLE: Key = key! {
+    /// Its own code, for the order that `policy` names: a policy in C; needs "own-time".
+    "code": Table(&CODE), { library = "libx.so", symbol = "mine" };
 };
 
 pub(super) const SERVER_TABLE: Key = key! {

@@ -3,7 +3,7 @@
 use punctual_model::{Change, Class, Ns, PolicyKind, Span, Stage, Step, System, TaskId, Terms};
 
 use super::value::{List, Out, Table, Toml};
-use super::{delegation, receiver_of, server_table};
+use super::{code_table, delegation, receiver_of, server_table};
 
 const KEYS: [&str; 8] = [
     "start",
@@ -80,14 +80,19 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
                 let table = Table::new("scheduler", scheduler(id));
                 (4, table.and("server", server_table(&server)).toml())
             }
-            Step::Reorder(id, policy) => {
+            Step::Reorder(id, policy, ref code) => {
                 let of = format!("scheduler.{}", scheduler(id));
-                (5, policy_table(&of, policy))
+                let table = policy_table(&of, policy);
+                let table = match code {
+                    Some(code) => table.and("code", code_table(code)),
+                    None => table,
+                };
+                (5, table.toml())
             }
             Step::ReorderCpu(id, policy) => {
                 let cpu = system.cpus.get(id.index());
                 let of = format!("cpu.{}", cpu.map_or("", |cpu| &cpu.name));
-                (5, policy_table(&of, policy))
+                (5, policy_table(&of, policy).toml())
             }
         };
         lists[list].1.push(text);
@@ -121,21 +126,20 @@ fn terms_table(system: &System, id: TaskId, terms: Terms, table: Table) -> Table
     table
 }
 
-fn policy_table(of: &str, policy: PolicyKind<Ns>) -> String {
+fn policy_table(of: &str, policy: PolicyKind<Ns>) -> Table {
     let table = Table::new("of", of).and("policy", policy.name());
-    let table = match policy {
+    match policy {
         PolicyKind::RoundRobin { timeslice } => table.and("timeslice", timeslice),
         PolicyKind::FixedPriority { preemptive: false } => table.and("preemptive", false),
         _ => table,
-    };
-    table.toml()
+    }
 }
 
 /// Whether a change may have something ordered by fixed priority, so that it needs one.
 pub(super) fn brings_priorities(system: &System) -> bool {
     let mut steps = system.changes.iter().flat_map(|change| &change.steps);
     steps.any(|step| match step {
-        Step::Reorder(_, policy) | Step::ReorderCpu(_, policy) => {
+        Step::Reorder(_, policy, _) | Step::ReorderCpu(_, policy) => {
             matches!(policy, PolicyKind::FixedPriority { .. })
         }
         Step::Move(..) => true,

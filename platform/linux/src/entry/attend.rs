@@ -2,9 +2,12 @@
 
 use core::any::Any;
 
-use punctual_kern::{Decision, Event, MAX_PLACES_PER_ENTRY, NodeId, Policy, Request, Sink};
+use punctual_kern::{
+    Decision, Event, MAX_PLACES_PER_ENTRY, NodeId, Policy, Refusal, Request, Sink,
+};
 use punctual_model::{Instant, PolicyKind, ThreadId};
 
+use crate::entry::code::OwnCode;
 use crate::entry::cpu::Core;
 use crate::entry::missing::MissingTime;
 use crate::record::per_cpu::{PerCpu, Standing};
@@ -31,6 +34,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             *place = light;
         }
         let refused = decision.refused;
+        self.recode(&event, refused);
         let mut next = host.pool.waking.replace(core::ptr::null());
         // SAFETY: records outlive the run (INV-L1 of `light`).
         while let Some(light) = unsafe { next.as_ref() } {
@@ -41,6 +45,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
         decision.refused = refused;
         decision
+    }
+
+    /// After an event: a scheduler that decides on its own supply has other code.
+    pub(crate) fn recode(&mut self, event: &Event, refused: Option<Refusal>) {
+        if let Event::Manage { request, .. } = event
+            && let Request::Replace { node, .. } = request
+            && refused.is_none()
+            && let Some(child) = self.children.iter_mut().find(|child| child.is(*node))
+        {
+            child.successor.permit();
+        }
     }
 
     /// Where a thread stands in the tree of this CPU.
@@ -90,8 +105,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
 }
 
 impl<P: Policy + 'static, S: Sink> Core<P, S> {
-    /// Puts the policy in `place`, an `Option<P>`, beside a scheduler, and takes what stood there.
-    /// Whether one that keeps this order would come at once.
+    /// Puts the policy in `place`, an `Option<P>`, beside a scheduler, and takes what stood there;
+    /// or an [`OwnCode`] beside one that decides on its own supply. Whether one that keeps this
+    /// order would come at once.
     pub(crate) fn shelve(&mut self, node: NodeId, policy: PolicyKind, place: &mut dyn Any) -> bool {
         if let Some(place) = place.downcast_mut::<Option<P>>() {
             let stood = self.shard.unshelve(node);
@@ -99,6 +115,11 @@ impl<P: Policy + 'static, S: Sink> Core<P, S> {
                 Some(Err(new)) => Some(new),
                 _ => stood,
             };
+        }
+        if let Some(place) = place.downcast_mut::<OwnCode>()
+            && let Some(child) = self.children.iter_mut().find(|child| child.is(node))
+        {
+            child.successor.shelve(place);
         }
         !self.shard.waits_for_locks(node, policy)
     }

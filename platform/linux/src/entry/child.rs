@@ -4,7 +4,7 @@
 //! of its scheduler. It looks (the core's part, gate closed), decides (its own part, preempted
 //! whenever its supply ends, however long it takes), and answers. A panic in its policy ends its
 //! deciding: its fallback goes on, or from then on it answers that nobody shall run, and costs no
-//! more than that. One whose
+//! more than that. Other code may take its place (design note 0099). One whose
 //! answer was refused waits on its own supply before it looks again, twice as long after each, so
 //! that a liar fills no recorder (design note 0006).
 
@@ -16,11 +16,13 @@ use punctual_child::ChildScheduler;
 use punctual_kern::{ChildPick, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
 
-use crate::entry::cpu::look;
+use crate::entry::code::Successor;
+use crate::entry::cpu::Cpu;
 use crate::entry::request::{leave, open_gate, rest};
 use crate::record::body::{Body, describe};
 use crate::record::light::Light;
 use crate::record::local::{current_light, local};
+use crate::record::per_cpu::PerCpu;
 use crate::record::recovery::{Recovery, Role};
 
 /// The light thread of a child, as its CPU knows it.
@@ -29,6 +31,8 @@ pub(crate) struct Child {
     pub(crate) light: *const Light,
     /// A thread of its own that gave up its turn since it looked last.
     pub(crate) yielded: Option<ThreadId>,
+    /// Other code for it.
+    pub(crate) successor: Successor,
 }
 
 impl Child {
@@ -37,6 +41,7 @@ impl Child {
             node,
             light,
             yielded: None,
+            successor: Successor::none(),
         }
     }
 
@@ -63,18 +68,49 @@ where
 {
     Box::new(move |_| {
         if let Some(light) = current_light() {
-            answers::<P, S>(light, &mut code);
-            fails::<P, S>(light, &mut code);
+            begin::<P, S>(light, &mut code);
         }
     })
 }
 
+/// Where a child stands on its stack before it calls its policy. It goes on below this after a
+/// crash, so many crashes need no more of the stack than one.
+#[repr(C)]
+struct Ground {
+    /// Of this very word.
+    address: u64,
+    code: *mut ChildScheduler,
+}
+
+/// Its work. Unwinds when the run is over.
+#[inline(never)]
+fn begin<P: Policy + 'static, S: Sink + 'static>(light: &Light, code: &mut ChildScheduler) {
+    let mut ground = Ground { address: 0, code };
+    ground.address = (&raw mut ground).addr() as u64;
+    let ground = &raw const ground;
+    serve::<P, S>(light, core::hint::black_box(ground));
+}
+
+/// Decides, and after a failure again when it gets other code. Unwinds when the run is over.
+fn serve<P: Policy + 'static, S: Sink + 'static>(light: &Light, ground: *const Ground) -> ! {
+    loop {
+        // SAFETY: both outlive this call, in the frames above; nobody else uses the code.
+        let code = unsafe { &mut *(*ground).code };
+        answers::<P, S>(light, code, ground);
+        fails::<P, S>(light, code);
+    }
+}
+
 /// Looks, decides and answers, until its policy fails. Unwinds when the run is over.
-fn answers<P: Policy + 'static, S: Sink + 'static>(light: &Light, code: &mut ChildScheduler) {
+fn answers<P: Policy + 'static, S: Sink + 'static>(
+    light: &Light,
+    code: &mut ChildScheduler,
+    ground: *const Ground,
+) {
     let mut quarrel = Quarrel::default();
     loop {
-        let yielded = see::<P, S>(light, code);
-        match decide::<P, S>(light, code, yielded) {
+        let yielded = see::<P, S>(light, code).yielded;
+        match decide::<P, S>(light, code, (yielded, ground)) {
             Ok(pick) => answer(light, &mut quarrel, pick),
             Err(payload) => return light.note_panic(describe(payload.as_ref())),
         }
@@ -82,12 +118,15 @@ fn answers<P: Policy + 'static, S: Sink + 'static>(light: &Light, code: &mut Chi
 }
 
 /// Its policy has failed: its fallback goes on, if it has one, and again when its scheduler comes
-/// again. Else nobody runs whenever it is asked. Unwinds when the run is over.
+/// again. Else nobody runs whenever it is asked. Returns when it has other code; unwinds when the
+/// run is over.
 fn fails<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) {
     let mut told = None;
     let mut quarrel = Quarrel::default();
     loop {
-        let _ = see::<P, S>(light, code);
+        if see::<P, S>(light, code).is_new {
+            return;
+        }
         if told.replace(code.node()) != Some(code.node()) {
             rest(Event::ChildFailed(code.node()));
             continue;
@@ -107,16 +146,14 @@ fn answer(light: &Light, quarrel: &mut Quarrel, pick: ChildPick) {
 fn decide<P: Policy + 'static, S: Sink + 'static>(
     light: &Light,
     code: &mut ChildScheduler,
-    yielded: Option<ThreadId>,
+    (yielded, ground): (Option<ThreadId>, *const Ground),
 ) -> Result<ChildPick, Box<dyn Any + Send>> {
     let now = light.now();
     let code: *mut ChildScheduler = code;
-    let mut here = 0_u64;
-    here = (&raw mut here).addr() as u64;
     let recovery = Recovery {
         resume: crashed::<P, S>,
-        argument: code.cast(),
-        stack: &raw const here,
+        argument: ground.cast_mut().cast(),
+        stack: ground.cast(),
         role: Role::Policy,
     };
     local(|l| l.recovery.set(Some(recovery)));
@@ -132,23 +169,25 @@ fn decide<P: Policy + 'static, S: Sink + 'static>(
     }));
     compiler_fence(Ordering::SeqCst);
     local(|l| l.recovery.set(None));
-    core::hint::black_box(&here);
     decided
 }
 
-/// A child whose policy has crashed goes on here, on its own stack, in place of the call.
+/// A child whose policy has crashed goes on here, on its own stack, in place of its work.
 ///
 /// # Safety
-/// `code` is what [`decide`] had, whose frame nobody returns to.
-unsafe extern "C" fn crashed<P: Policy, S: Sink>(code: *mut u8) -> ! {
+/// `ground` is a [`Ground`] below which nobody returns to any frame.
+unsafe extern "C" fn crashed<P: Policy + 'static, S: Sink + 'static>(ground: *mut u8) -> ! {
     let Some(light) = current_light() else {
         std::process::abort()
     };
     light.note_panic(light.fault_in_words("its policy"));
-    // SAFETY: it lives in a frame above, which nobody returns to either.
-    let code = unsafe { &mut *code.cast::<ChildScheduler>() };
     // The run is over, or something in here has failed.
-    let _over = catch_unwind(AssertUnwindSafe(|| fails::<P, S>(light, code)));
+    let _over = catch_unwind(AssertUnwindSafe(|| {
+        let ground: *const Ground = ground.cast();
+        // SAFETY: it lives in a frame above, and so does the code; nobody else uses that any more.
+        fails::<P, S>(light, unsafe { &mut *(*ground).code });
+        serve::<P, S>(light, ground)
+    }));
     if !light.quit.get() {
         std::process::abort();
     }
@@ -186,13 +225,46 @@ impl Quarrel {
     }
 }
 
-/// Looks, with the gate closed; returns who gave up its turn meanwhile.
-fn see<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) -> Option<ThreadId> {
+/// Looks, with the gate closed.
+fn see<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) -> Look {
     let host = light.host();
     // SAFETY: the host outlives its threads; the gate is atomic.
     unsafe { (*host).gate.close() };
     // SAFETY: gate closed on the host's kernel thread; the child was made for a CPU of this type.
-    let yielded = unsafe { look::<P, S>(host, code) };
+    let seen = unsafe { look::<P, S>(host, code) };
     open_gate(host);
-    yielded
+    seen
+}
+
+/// The news that a child finds when it looks.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    /// A thread of its own that gave up its turn since the last time.
+    yielded: Option<ThreadId>,
+    /// It has other code now.
+    is_new: bool,
+}
+
+/// Lets a child see its ready threads.
+///
+/// # Safety
+/// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
+/// no reference into the core is alive.
+unsafe fn look<P: Policy, S: Sink>(host: *const PerCpu, code: &mut ChildScheduler) -> Look {
+    let cpu = host.cast::<Cpu<P, S>>();
+    // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run; the gate is
+    // closed, so nobody else borrows the core until this function has returned.
+    let core = unsafe { &mut *(*cpu).core() };
+    let mut children = core.children.iter_mut();
+    let child = children.find(|child| child.is(code.node()));
+    let mut seen = Look::default();
+    if let Some(child) = child {
+        if child.node != code.node() {
+            code.come_again(child.node);
+        }
+        seen.yielded = child.yielded.take();
+        seen.is_new = child.successor.give(code);
+    }
+    code.look(&core.shard);
+    seen
 }

@@ -12,7 +12,6 @@ use core::any::Any;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
-use punctual_child::ChildScheduler;
 use punctual_kern::{
     Decision, Entry, Event, Message, Next, NodeId, Plan, Policy, Shard, Sink, Uncharged,
 };
@@ -256,6 +255,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             && let Some(event) = self.plan.next(now, &self.shard)
         {
             *decision = self.handle(host, now, event);
+            self.recode(&event, decision.refused);
             self.plan.hear(decision);
             room -= 1;
         }
@@ -560,28 +560,6 @@ unsafe fn goes_before<P: Policy, S: Sink>(host: *const PerCpu, a: ThreadId, b: T
     // SAFETY: as in `decide`.
     let core = unsafe { &*(*cpu).core.get() };
     core.shard.goes_before(a, b)
-}
-
-/// Lets a child see its ready threads; returns who gave up its turn since the last time.
-///
-/// # Safety
-/// As for [`decide`].
-pub(crate) unsafe fn look<P: Policy, S: Sink>(
-    host: *const PerCpu,
-    code: &mut ChildScheduler,
-) -> Option<ThreadId> {
-    let cpu = host.cast::<Cpu<P, S>>();
-    // SAFETY: as in `decide`.
-    let core = unsafe { &mut *(*cpu).core.get() };
-    let mut children = core.children.iter_mut();
-    let child = children.find(|child| child.is(code.node()));
-    if let Some(child) = &child
-        && child.node != code.node()
-    {
-        code.come_again(child.node);
-    }
-    code.look(&core.shard);
-    child?.yielded.take()
 }
 
 /// Tells the core that its CPU slept of its own will.

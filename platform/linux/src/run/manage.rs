@@ -8,6 +8,7 @@ use core::any::Any;
 use punctual_kern::{Event, NodeId, Refusal, Request};
 use punctual_model::{PolicyKind, ThreadId};
 
+use crate::entry::code::OwnCode;
 use crate::entry::request::{enter, open_gate};
 use crate::record::light::Light;
 use crate::record::local::current_light;
@@ -59,6 +60,30 @@ pub fn manage(
 /// # Errors
 /// See [`ManageError`].
 pub fn replace(
+    (node, policy): (NodeId, PolicyKind),
+    place: &mut dyn Any,
+    rest: &[ThreadId],
+) -> Result<(), ManageError> {
+    replaces((node, policy), place, rest)
+}
+
+/// Has other code decide for `node`, which decides on its own supply, on the caller's CPU. It takes
+/// over at its next look. From this instant on the core believes no answer of the one before.
+/// `policy` is the order that it claims to keep. The caller frees all that is in `place`
+/// afterwards. None of the threads in `rest` may have a job that is not done. A scheduling point.
+/// O(`rest`).
+///
+/// # Errors
+/// See [`ManageError`]; [`Refusal::NothingShelved`]: the scheduler decides inside the core.
+pub fn replace_own(
+    (node, policy): (NodeId, PolicyKind),
+    place: &mut OwnCode,
+    rest: &[ThreadId],
+) -> Result<(), ManageError> {
+    replaces((node, policy), place, rest)
+}
+
+fn replaces(
     (node, policy): (NodeId, PolicyKind),
     place: &mut dyn Any,
     rest: &[ThreadId],

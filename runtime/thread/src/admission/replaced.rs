@@ -11,7 +11,8 @@
 use punctual_analysis::Verdict;
 use punctual_kern::NodeId;
 use punctual_model::{
-    Class, CpuId, Instant, Ns, PolicyKind, Priority, SchedulerId, Span, Supply, System, Task, Work,
+    Class, CpuId, Instant, Ns, PolicyKind, Priority, SchedulerId, Span, Supply, System, Task,
+    Trust, Work,
 };
 
 use super::loan::NEVER;
@@ -37,6 +38,13 @@ impl Admission {
         matches!(policy, PolicyKind::Tdm { .. })
     }
 
+    /// Whether a scheduler decided on its own supply when it came.
+    pub(crate) fn decides_itself(&self, node: NodeId) -> bool {
+        let place = self.state.place_of(node).ok().flatten();
+        let trust = place.map(|id| self.state.system.schedulers[id.index()].trust);
+        trust == Some(Trust::OwnTime)
+    }
+
     /// Judges that another policy, which takes so many entries to know everything, orders what
     /// `node` orders.
     pub(crate) fn reorders(
@@ -60,10 +68,13 @@ impl Admission {
                         by preemptive fixed priority: ask again when they are over";
             return Err(NotAdmitted::NoSafeInstant(what.to_owned()));
         }
-        match place {
-            None => changed.system.cpus[0].policy = policy,
-            Some(id) => changed.system.schedulers[id.index()].policy = policy,
-        }
+        let old = match place {
+            None => &mut changed.system.cpus[0].policy,
+            Some(id) => &mut changed.system.schedulers[id.index()].policy,
+        };
+        // Turns start anew, and nobody has begun.
+        let starts_anew = *old == policy && !policy.knows_no_past();
+        *old = policy;
         let entry = self.state.system.machine.stretch();
         let work = Work::from_ns(entry.as_ns().saturating_mul(entries));
         if work.as_span() > self.state.most_urgent(policy, place) {
@@ -79,6 +90,7 @@ impl Admission {
         }
         let (verdict, idle) = self.state.judge_when(&changed, now)?;
         let top = idle.map(|idle| changed.scheduler_named(idle.scheduler.as_deref()));
+        let top = top.or(starts_anew.then_some(None));
         let rest = changed.resting_below(top);
         Ok(Moved::resting(changed, verdict, now, rest))
     }
@@ -177,7 +189,7 @@ mod tests {
     use super::super::tests::{ROOT, at, edf, half};
     use super::*;
     use crate::constraint::Constraint;
-    use punctual_model::{Machine, Scheduler, Server, ServerKind, Trust};
+    use punctual_model::{Machine, Scheduler, Server, ServerKind};
     use std::sync::Arc;
 
     const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };

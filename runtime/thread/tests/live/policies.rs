@@ -268,6 +268,162 @@ fn a_program_brings_a_policy_for_its_child_which_falls_back_when_that_panics() {
     }
 }
 
+/// As [`Fragile`], and counts how many of its kind there are.
+struct Counted(Fragile, Arc<AtomicU32>);
+
+impl Counted {
+    fn new(
+        threads: usize,
+        breaks_at: u32,
+        (picks, alive): &(Arc<AtomicU32>, Arc<AtomicU32>),
+    ) -> Counted {
+        alive.fetch_add(1, Ordering::Relaxed);
+        let order = Fifo::new(threads);
+        let picks = Arc::clone(picks);
+        Counted(
+            Fragile {
+                order,
+                picks,
+                breaks_at,
+            },
+            Arc::clone(alive),
+        )
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Policy for Counted {
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.0.wake(thread, attributes);
+    }
+    fn block(&mut self, thread: ThreadId) {
+        self.0.block(thread);
+    }
+    fn pick(&mut self, now: Instant) -> Pick {
+        self.0.pick(now)
+    }
+}
+
+/// Asks again while somebody has a job.
+fn replace_with<P: Policy + Send + 'static>(
+    scheduler: &Scheduler,
+    claims: PolicyKind<Ns>,
+    make: impl Fn(usize) -> P,
+) {
+    for _ in 0..20_000 {
+        match scheduler.replace_with(claims, &make) {
+            Err(SpawnError::HasJob) => thread::sleep(Span::from_us(100)),
+            answer => return answer.expect("admitted"),
+        }
+    }
+    panic!("never between two jobs");
+}
+
+/// The counts of one policy of a program's own: its decisions, and how many of it there are.
+fn book() -> (Arc<AtomicU32>, Arc<AtomicU32>) {
+    Default::default()
+}
+
+#[test]
+fn a_policy_of_the_programs_own_is_followed_by_others_also_when_it_has_failed() {
+    let (first, second) = (book(), book());
+    let mut guest = declared("guest", 3, (8, 20));
+    guest.trust = Trust::OwnTime;
+    let start = first.clone();
+    let runtime = runtime(FIXED)
+        .tree(vec![guest, declared("inline", 2, (1, 20))])
+        .policy("guest", move |n| Counted::new(n, 3, &start));
+    let (one, other) = (first.clone(), second.clone());
+    let _ = fly(runtime, move || {
+        let root = Scheduler::root().expect("the first thread");
+        let guest = root.child("guest").expect("it started with it");
+        let own = Arc::new(AtomicU32::new(0));
+        let inside = guest
+            .spawn("inside", periodic(60, 200), working(&own))
+            .expect("admitted");
+        // It panics, and nobody in there runs any more; another of the same claim comes at once.
+        until(|| one.0.load(Ordering::Relaxed) > 3);
+        let before = own.load(Ordering::Relaxed);
+        guest
+            .replace_with(FIXED, |n| Counted::new(n, u32::MAX, &other))
+            .expect("the same order");
+        until(|| own.load(Ordering::Relaxed) > before + 3);
+        // Back and forth, also with what this library brings, which decides on that supply, too.
+        for round in 0..20 {
+            replace(&guest, EDF);
+            let seen = own.load(Ordering::Relaxed);
+            until(|| own.load(Ordering::Relaxed) > seen);
+            let decided = other.0.load(Ordering::Relaxed);
+            until(|| own.load(Ordering::Relaxed) > seen + 1);
+            assert_eq!(other.0.load(Ordering::Relaxed), decided, "round {round}");
+            replace_with(&guest, FIXED, |n| Counted::new(n, u32::MAX, &other));
+            until(|| other.0.load(Ordering::Relaxed) > decided);
+        }
+        // At most the one that decides, and the one before.
+        assert!(other.1.load(Ordering::Relaxed) <= 2, "{other:?}");
+        inside.cancel();
+        let _ = inside.join();
+    });
+    let left = [first, second].map(|(_, alive)| alive.load(Ordering::Relaxed));
+    assert_eq!(left, [0, 0], "all are freed");
+}
+
+#[test]
+fn a_policy_of_the_programs_own_that_is_refused_changes_nothing() {
+    let (first, second) = (book(), book());
+    let mut guest = declared("guest", 3, (8, 20));
+    (guest.trust, guest.policy) = (Trust::OwnTime, EDF);
+    let start = first.clone();
+    let runtime = runtime(FIXED)
+        .tree(vec![guest, declared("inline", 2, (1, 20))])
+        .policy("guest", move |n| Counted::new(n, u32::MAX, &start));
+    let (one, other) = (first.clone(), second.clone());
+    let _ = fly(runtime, move || {
+        let root = Scheduler::root().expect("the first thread");
+        let [guest, inline] = ["guest", "inline"].map(|name| root.child(name).expect("there"));
+        let own = Arc::new(AtomicU32::new(0));
+        // First come, first served, the long one keeps the short one too long.
+        let short = periodic(60, 500).deadline(ms(24));
+        let short = guest
+            .spawn("short", short, working(&own))
+            .expect("admitted");
+        let long = guest
+            .spawn("long", periodic(400, 6_000), working(&own))
+            .expect("admitted");
+        let before = thread::verdict().expect("in a run");
+        let fifo = |n| Counted::new(n, u32::MAX, &other);
+        let asked = guest.replace_with(PolicyKind::Fifo, fifo).err();
+        assert!(
+            matches!(
+                &asked,
+                Some(SpawnError::NotAdmitted(NotAdmitted::Refused(_)))
+            ),
+            "{asked:?}"
+        );
+        let slots = PolicyKind::Tdm {
+            frame: ms(10),
+            scheduling: Span::ZERO,
+        };
+        assert_eq!(refused(guest.replace_with(slots, fifo)), "NotReplaceable");
+        assert_eq!(refused(inline.replace_with(EDF, fifo)), "NotReplaceable");
+        assert_eq!(refused(root.replace_with(EDF, fifo)), "NotReplaceable");
+        assert_eq!(thread::verdict().expect("in a run"), before);
+        let decided = one.0.load(Ordering::Relaxed);
+        until(|| one.0.load(Ordering::Relaxed) > decided + 3);
+        assert_eq!(other.0.load(Ordering::Relaxed), 0, "nobody asks it");
+        assert_eq!(other.1.load(Ordering::Relaxed), 0, "each is freed at once");
+        for thread in [short, long] {
+            thread.cancel();
+            let _ = thread.join();
+        }
+    });
+}
+
 #[test]
 fn a_policy_without_its_scheduler_starts_no_run() {
     let _alone = alone();

@@ -3,8 +3,8 @@
 use super::trees::{below, scheduler, server, tree};
 use super::{mistake, periodic};
 use crate::{
-    Change, Class, CpuId, Fault, Instant, Ns, PolicyKind, Priority, SchedulerId, Server, Span,
-    Step, Supply, System, TaskId, Terms, Trust, Work,
+    Change, Class, CpuId, Fault, Instant, Ns, PolicyCode, PolicyKind, Priority, SchedulerId,
+    Server, Span, Step, Supply, System, TaskId, Terms, Trust, Work,
 };
 use alloc::{vec, vec::Vec};
 
@@ -132,7 +132,7 @@ fn a_policy_that_divides_time_or_that_stays_is_a_mistake() {
         scheduling: Span::ZERO,
     };
     let said = |system: &System| mistake(system).1;
-    let reorder = |to| vec![at(5, vec![Step::Reorder(SchedulerId(0), to)])];
+    let reorder = |to| vec![at(5, vec![Step::Reorder(SchedulerId(0), to, None)])];
     system.changes = reorder(now);
     assert_eq!(
         said(&system),
@@ -147,12 +147,31 @@ fn a_policy_that_divides_time_or_that_stays_is_a_mistake() {
     assert_eq!(system.validate(), Ok(()));
     system.changes = vec![at(5, vec![Step::ReorderCpu(CpuId(9), edf)])];
     assert_eq!(said(&system), "there is no such CPU");
-    system.schedulers[0].trust = Trust::OwnTime;
-    system.changes = reorder(PolicyKind::Fifo);
+    let code = |ms, symbol: &str| {
+        let code = PolicyCode {
+            library: "libx.so".into(),
+            symbol: symbol.into(),
+        };
+        let step = Step::Reorder(SchedulerId(0), now, Some(code));
+        at(ms, vec![step])
+    };
+    system.changes = vec![code(5, "mine")];
     assert_eq!(
         said(&system),
-        "scheduler `media` decides on its own supply, by its own code"
+        "new code of scheduler `media` would decide inside the core"
     );
+    system.schedulers[0].trust = Trust::OwnTime;
+    assert_eq!(system.validate(), Ok(()));
+    system.changes = vec![code(5, "")];
+    assert_eq!(said(&system), "new code of scheduler `media` has no name");
+    // The same code twice changes nothing.
+    system.changes = vec![code(5, "mine"), code(6, "mine")];
+    assert_eq!(
+        said(&system),
+        "scheduler `media` orders by that policy already"
+    );
+    system.changes = reorder(PolicyKind::Fifo);
+    assert_eq!(system.validate(), Ok(()));
 }
 
 #[test]
@@ -183,7 +202,7 @@ fn a_cpu_with_more_than_one_entry_can_tell_keeps_its_policies() {
             .tasks
             .push(periodic(&alloc::format!("more-{number}"), 0, 100, 1));
     }
-    let fifo = Step::Reorder(SchedulerId(0), PolicyKind::Fifo);
+    let fifo = Step::Reorder(SchedulerId(0), PolicyKind::Fifo, None);
     system.changes = vec![at(5, vec![fifo])];
     let (fault, message) = mistake(&system);
     assert_eq!(fault, Fault::ChangeStep(0, 0));

@@ -6,15 +6,16 @@
 enum { THREADS = 80 };
 static const uint64_t MS = 1000000;
 
-/* The least important thread first: no other policy does so. */
+/* The least important thread first, which no other policy does; or the most important one. */
 struct upside_down {
     uint32_t threads;
     int known[THREADS];
     uint32_t priority[THREADS];
     unsigned long picks;
     unsigned long most;
+    int upright;
 };
-static struct upside_down its_own;
+static struct upside_down its_own, next;
 static int destroyed;
 
 static void wake(void *parameter, uint32_t thread, const punctual_attributes *attributes)
@@ -39,7 +40,9 @@ static punctual_pick pick(void *parameter, uint64_t now_ns)
         *(volatile int *)NULL = 1;
     for (uint32_t thread = 0; thread < own->threads; thread++)
         if (own->known[thread] &&
-            (best.thread < 0 || own->priority[thread] < own->priority[best.thread]))
+            (best.thread < 0 ||
+             (own->upright ? own->priority[thread] > own->priority[best.thread]
+                           : own->priority[thread] < own->priority[best.thread])))
             best.thread = thread;
     return best;
 }
@@ -64,6 +67,16 @@ static int make(uint32_t threads, punctual_policy *policy)
     return 0;
 }
 
+static int make_upright(uint32_t threads, punctual_policy *policy)
+{
+    int answer = make(threads, policy);
+    memset(&next, 0, sizeof next);
+    next.threads = threads;
+    next.upright = 1;
+    policy->parameter = &next;
+    return answer;
+}
+
 static int makes_none(uint32_t threads, punctual_policy *policy)
 {
     (void)threads;
@@ -82,12 +95,9 @@ static void *goes(void *argument)
 }
 
 /* Two threads become ready together: their order is that of the policy. */
-static void *first(void *argument)
+static void rounds(punctual_scheduler own, const char *argument)
 {
-    punctual_scheduler root, own;
     punctual_thread threads[2];
-    IS(punctual_scheduler_root(&root), PUNCTUAL_OK);
-    IS(punctual_scheduler_find(root, "own", &own), PUNCTUAL_OK);
     int round = 0;
     for (int tries = 0; round < 5 && tries < 100; round++, tries++) {
         uint64_t made = 0;
@@ -109,12 +119,47 @@ static void *first(void *argument)
             continue;
         }
         if (strcmp(order, argument) != 0) {
-            fprintf(stderr, "round %d: %s, not %s\n", round, order, (char *)argument);
+            fprintf(stderr, "round %d: %s, not %s\n", round, order, argument);
             exit(2);
         }
     }
     if (round < 5)
         exit(6); /* never undisturbed */
+}
+
+static void *first(void *argument)
+{
+    punctual_scheduler root, own;
+    IS(punctual_scheduler_root(&root), PUNCTUAL_OK);
+    IS(punctual_scheduler_find(root, "own", &own), PUNCTUAL_OK);
+    rounds(own, argument);
+    return argument;
+}
+
+/* One policy of its own after another, and one of the library's; what is refused changes nothing. */
+static void *swaps(void *argument)
+{
+    punctual_scheduler root, own;
+    IS(punctual_scheduler_root(&root), PUNCTUAL_OK);
+    IS(punctual_scheduler_find(root, "own", &own), PUNCTUAL_OK);
+    rounds(own, "ba");
+    IS(punctual_scheduler_replace_with(own, 99, 0, make_upright), PUNCTUAL_INVALID);
+    IS(punctual_scheduler_replace_with(own, PUNCTUAL_FIXED_PRIORITY, 0, NULL), PUNCTUAL_INVALID);
+    IS(punctual_scheduler_replace_with(own, PUNCTUAL_FIXED_PRIORITY, 0, makes_none),
+       PUNCTUAL_INVALID);
+    IS(punctual_scheduler_replace_with(root, PUNCTUAL_FIXED_PRIORITY, 0, make_upright),
+       PUNCTUAL_NOT_REPLACEABLE);
+    rounds(own, "ba");
+    if (next.picks || destroyed != 1)
+        exit(7);
+    IS(punctual_scheduler_replace_with(own, PUNCTUAL_FIXED_PRIORITY, 0, make_upright), PUNCTUAL_OK);
+    rounds(own, "ab");
+    if (next.picks < 10)
+        exit(8);
+    IS(punctual_scheduler_replace_with(own, PUNCTUAL_FIXED_PRIORITY, 0, make), PUNCTUAL_OK);
+    rounds(own, "ba");
+    IS(punctual_scheduler_replace(own, PUNCTUAL_FIXED_PRIORITY, 0), PUNCTUAL_OK);
+    rounds(own, "ab");
     return argument;
 }
 
@@ -152,6 +197,12 @@ int main(void)
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
     if (its_own.picks < 10 || destroyed != 1)
         exit(4);
+    destroyed = 0;
+    cpu.first = swaps;
+    IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);
+    if (destroyed != 4) /* and that of the run */
+        exit(9);
+    cpu.first = first;
     /* It crashes when it is to choose for the first time: its threads go on by priority. */
     memset(&its_own, 0, sizeof its_own);
     its_own.most = 1;

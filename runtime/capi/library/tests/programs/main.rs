@@ -453,6 +453,13 @@ fn schedulers_in_c_execute_in_their_own_slots_and_no_other_time() {
 }
 
 #[test]
+fn a_run_in_c_starts_with_the_tree_of_a_file_or_says_what_is_wrong_with_it() {
+    if let Some(said) = says("runtime/capi/library/tests/c/tree_file.c") {
+        assert_eq!(said, "a tree from a file\n");
+    }
+}
+
+#[test]
 fn a_policy_in_c_orders_a_scheduler_of_its_program_and_a_crash_costs_itself_alone() {
     if let Some(said) = says("runtime/capi/library/tests/c/policies.c") {
         assert_eq!(said, "its own order, then that of the fallback\n");
