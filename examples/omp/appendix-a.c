@@ -37,7 +37,8 @@ static void stamp(int part) {
 static void work(int part) {
     stamp(part);
     began[part] = omp_get_wtime() - start;
-    struct timespec time = {0, (long)(turn * 1e9)};
+    time_t seconds = (time_t)turn;
+    struct timespec time = {seconds, (long)((turn - (double)seconds) * 1e9)};
     nanosleep(&time, NULL);
     ended[part] = omp_get_wtime() - start;
     stamp(-1);

@@ -20,7 +20,7 @@ pub(crate) struct Group {
     /// Dropped after the folder is gone; `None`: it holds no thread of this process.
     keeper: Option<Keeper>,
     /// Dropped after the folder is gone.
-    _enabled: Option<Enabled>,
+    enabled: Option<Enabled>,
 }
 
 /// Another process, which removes a folder when this one is no more, however it ended: a group is
@@ -30,12 +30,15 @@ struct Keeper(Child);
 
 impl Keeper {
     /// The signals of a terminal are for this process, not for the keeper.
-    const SCRIPT: &str = "trap '' INT TERM HUP; read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do \
-                          [ -d \"$1\" ] || exit; rmdir \"$1\" 2> /dev/null && exit; sleep 0.1; done";
+    const SCRIPT: &str = "trap '' INT TERM HUP QUIT; read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do \
+                          [ -d \"$1\" ] || exit; rmdir \"$1\" 2> /dev/null && { [ -z \"$2\" ] || \
+                          echo -cpu > \"$2\"; exit; }; sleep 0.1; done";
 
-    fn of(folder: &Path) -> Result<Keeper, String> {
+    /// The keeper of a folder, and of the controller that was enabled for it.
+    fn of(folder: &Path, enabled: Option<&Enabled>) -> Result<Keeper, String> {
         let mut shell = Command::new("sh");
         shell.args(["-c", Keeper::SCRIPT, "sh"]).arg(folder);
+        shell.args(enabled.map(|enabled| &enabled.0));
         let started = shell.stdin(Stdio::piped()).spawn();
         started
             .map(Keeper)
@@ -104,7 +107,7 @@ impl Group {
         Ok(Group {
             folder,
             keeper: None,
-            _enabled: enabled,
+            enabled,
         })
     }
 
@@ -117,7 +120,7 @@ impl Group {
     /// Takes a thread of this process in, which may execute for a slice of each period, both in
     /// nanoseconds. It is of an ordinary class.
     pub(crate) fn hold(&mut self, thread: i32, (period, slice): (u64, u64)) -> Result<(), String> {
-        self.keeper = Some(Keeper::of(&self.folder)?);
+        self.keeper = Some(Keeper::of(&self.folder, self.enabled.as_ref())?);
         let (period, slice) = (period / 1_000, slice / 1_000);
         let set = |file: &str, text: String| {
             write(&self.folder.join(file), &text).map_err(|why| match slice < LEAST_US {

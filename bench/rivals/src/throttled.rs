@@ -124,15 +124,21 @@ mod tests {
     /// For how long a thread tries to execute.
     const TRIED: Duration = Duration::from_millis(100);
 
-    /// The time that a thread has executed, as the kernel counts it, of so much.
-    fn executed(_: usize) -> (i64, i64) {
+    /// The time that a thread has executed, as the kernel counts it, of so much; and whether the
+    /// kernel says that it is held.
+    fn executed(_: usize) -> (i64, i64, bool) {
         let clock = || crate::call::read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
         let (begun, before) = (Instant::now(), clock());
         while begun.elapsed() < TRIED {
             std::hint::spin_loop();
         }
         let passed = i64::try_from(begun.elapsed().as_nanos()).unwrap_or(0);
-        (clock() - before, passed)
+        // SAFETY: no pointers; 0 is the calling thread.
+        let class = unsafe { libc::sched_getscheduler(0) };
+        let groups = std::fs::read_to_string("/proc/thread-self/cgroup").unwrap_or_default();
+        let mine = format!("punctual-{}-held", std::process::id());
+        let is_held = class == libc::SCHED_DEADLINE || groups.contains(&mine);
+        (clock() - before, passed, is_held)
     }
 
     #[test]
@@ -143,7 +149,10 @@ mod tests {
             let is_held = (0..50).any(|_| {
                 match held(way, &[0], (10_000_000, 2_000_000), executed) {
                     // A tick of 10 ms beyond its budget, at each end, is the coarsest there is.
-                    Ok(all) => all.iter().all(|(ran, of)| *ran <= of / 5 + 40_000_000),
+                    Ok(all) => all.iter().all(|&(ran, of, is_held)| {
+                        assert!(is_held, "{way:?}: the kernel does not hold it");
+                        ran <= of / 5 + 40_000_000
+                    }),
                     Err(why) => {
                         eprintln!("skipped: {way:?}: {why}");
                         true
@@ -177,7 +186,10 @@ mod tests {
 
     #[test]
     fn free_threads_give_what_their_work_comes_to() {
-        let placed = held(Throttle::Free, &[0, 0], (0, 0), |place| place + 1);
+        // SAFETY: no arguments, no effect.
+        let here = unsafe { libc::sched_getcpu() };
+        let here = usize::try_from(here).unwrap_or(0);
+        let placed = held(Throttle::Free, &[here, here], (0, 0), |place| place + 1);
         assert_eq!(placed, Ok(vec![1, 2]));
     }
 }

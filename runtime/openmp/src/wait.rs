@@ -163,8 +163,9 @@ pub(crate) fn yield_once(identity: &'static Identity) {
     let thread = identity.thread.get().expect("running code has a thread");
     if let Some(ready) = next_ready(identity) {
         register(thread);
-        blocked(identity, Atop::Nothing, || leave_for(identity, ready));
-    } else if let Some(item) = find(identity, Atop::Nothing) {
+        return blocked(identity, Atop::Nothing, || leave_for(identity, ready));
+    }
+    if let Some(item) = find(identity, Atop::Nothing) {
         begin(identity, item, Atop::Nothing, &register);
         return;
     }

@@ -172,14 +172,20 @@ fn there_is_no_thread_before_the_first_region_and_no_work_behind_one() {
         let expected = format!("1 threads after 3\nquiet, {items} items\n");
         assert_eq!(told, expected, "{members} members, {policy}");
     }
-    // Members of libgomp that spin for ever are seen.
-    let mut spins = program.command();
-    spins.envs([
-        ("OMP_WAIT_POLICY", "active"),
-        ("GOMP_SPINCOUNT", "INFINITY"),
-    ]);
-    let told = printed(&spins.output().expect("it runs"));
-    assert!(told.contains("not quiet, 30 items"), "{told}");
+    // Members of libgomp that spin for ever are seen, unless others leave them no time.
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("NOT TESTED: members that spin, on one CPU");
+        return;
+    }
+    let spun = (0..10).any(|_| {
+        let mut spins = program.command();
+        spins.envs([
+            ("OMP_WAIT_POLICY", "active"),
+            ("GOMP_SPINCOUNT", "INFINITY"),
+        ]);
+        printed(&spins.output().expect("it runs")).contains("not quiet, 30 items")
+    });
+    assert!(spun, "members of libgomp that spin were not seen");
 }
 
 #[test]
