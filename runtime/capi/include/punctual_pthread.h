@@ -35,6 +35,23 @@
 
 #include <punctual.h>
 
+/* Threads and locks of C++ stay those of the C library: their headers come before the names change. */
+#ifdef __cplusplus
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+#if __cplusplus >= 201402L
+#include <shared_mutex>
+#endif
+#if __cplusplus >= 202002L
+#include <barrier>
+#include <latch>
+#include <semaphore>
+#include <stop_token>
+#endif
+#endif
+
 #ifndef PUNCTUAL_PTHREAD_CPU
 #define PUNCTUAL_PTHREAD_CPU 0
 #endif
@@ -110,6 +127,7 @@ struct punctual_pthread {
     struct punctual_pthread_cleanup *cleanup;
     /* The thread itself, the handle that is to be joined or detached, and who creates it. */
     int holders;
+    /* 1: it is detached. 2: its body is at its end. Who adds the second ends the run's handle. */
     int is_detached;
     int has_ended;
     int cancel_state;
@@ -403,6 +421,8 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_cancel(pthread_t thread)
 #define pthread_rwlock_wrlock punctual_pthread_rwlock_wrlock
 #define pthread_rwlock_trywrlock punctual_pthread_rwlock_trywrlock
 #define pthread_rwlock_timedwrlock punctual_pthread_rwlock_timedwrlock
+#define pthread_rwlock_clockrdlock punctual_pthread_rwlock_clockrdlock
+#define pthread_rwlock_clockwrlock punctual_pthread_rwlock_clockwrlock
 #define pthread_rwlock_unlock punctual_pthread_rwlock_unlock
 #define pthread_barrier_init punctual_pthread_barrier_init
 #define pthread_barrier_destroy punctual_pthread_barrier_destroy
@@ -425,6 +445,14 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_cancel(pthread_t thread)
 #define sem_post punctual_pthread_sem_post
 #define sem_getvalue punctual_pthread_sem_getvalue
 #define sched_yield punctual_pthread_yield
+/* What is not there is refused, because the C library would take our objects for its own. */
+#define pthread_mutex_consistent(mutex) ENOTSUP
+#define pthread_mutex_getprioceiling(mutex, ceiling) ENOTSUP
+#define pthread_mutex_setprioceiling(mutex, ceiling, before) ENOTSUP
+#define pthread_getcpuclockid(thread, clock) ENOTSUP
+#define pthread_sigqueue(thread, number, value) ENOTSUP
+#define sem_open(...) (errno = ENOSYS, SEM_FAILED)
+#define sem_close(sem) (errno = EINVAL, -1)
 /* With arguments only: programs have fields of these names. */
 #define sleep(seconds) punctual_pthread_sleep(seconds)
 #define usleep(us) punctual_pthread_usleep(us)

@@ -18,14 +18,14 @@ PUNCTUAL_PTHREAD_ONE struct punctual_mutex punctual_pthread_lock_of(punctual_pth
     return made;
 }
 
-/* A wait was ended by a cancellation that the thread does not follow now: others go first. */
+/* A wait was ended by a cancellation that the thread does not follow now: others go first. A
+   change of priority lets them; a yield of a thread that was cancelled would not. */
 PUNCTUAL_PTHREAD_ONE void punctual_pthread_step_aside(void)
 {
     struct punctual_pthread *self = punctual_pthread_current;
     struct punctual_constraint least = punctual_aperiodic(0);
     struct punctual_constraint own = punctual_aperiodic((uint32_t)self->priority);
     punctual_thread_change(self->thread, &least);
-    punctual_yield();
     punctual_thread_change(self->thread, &own);
 }
 
@@ -54,10 +54,14 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_lock(punctual_pthread_mutex *mutex, ui
     }
     struct punctual_mutex made = punctual_pthread_lock_of(mutex);
     enum punctual_status locked = punctual_mutex_lock(made, within_ns);
+    if (locked == PUNCTUAL_CANCELLED && within_ns == 0)
+        return ETIMEDOUT;
     if (locked == PUNCTUAL_CANCELLED)
         locked = punctual_pthread_insist(made);
-    /* Before the run and after it there is one thread. */
-    if (locked != PUNCTUAL_OK && locked != PUNCTUAL_NO_RUN)
+    /* Before the run and after it there is one thread; in it those beside it lock nothing. */
+    int is_beside = !punctual_pthread_current &&
+                    __atomic_load_n(&punctual_pthread_alive, __ATOMIC_ACQUIRE) > 0;
+    if (locked != PUNCTUAL_OK && (locked != PUNCTUAL_NO_RUN || is_beside))
         return punctual_pthread_error(locked);
     mutex->owner = self;
     mutex->depth = 1;
@@ -201,7 +205,8 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_wait(punctual_pthread_cond *cond,
     mutex->depth = 0;
     mutex->owner = 0;
     enum punctual_status waited = punctual_condition_wait(made, lock, within_ns);
-    if (waited == PUNCTUAL_CANCELLED)
+    /* The mutex is held after most answers: then this hears so. */
+    if (waited != PUNCTUAL_OK && waited != PUNCTUAL_TIMED_OUT)
         punctual_pthread_insist(lock);
     mutex->depth = depth;
     mutex->owner = owner;
@@ -298,6 +303,8 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_read(punctual_pthread_rwlock *rwlock, 
 {
     struct punctual_rwlock made = punctual_pthread_rwlock_of(rwlock);
     struct punctual_pthread *self = punctual_pthread_current;
+    if (made.id == 0)
+        return ENOMEM;
     int held = punctual_pthread_read_at(made.id);
     if (held >= 0) {
         self->reads[held].times++;
@@ -307,6 +314,8 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_read(punctual_pthread_rwlock *rwlock, 
     if (free_place < 0)
         return self ? EAGAIN : EPERM;
     int error = punctual_pthread_error(punctual_rwlock_read(made, within_ns));
+    if (error == ECANCELED)
+        punctual_pthread_testcancel();
     if (error == 0) {
         self->reads[free_place].id = made.id;
         self->reads[free_place].times = 1;
@@ -325,19 +334,29 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_tryrdlock(punctual_pthread_rwlo
     return error == ETIMEDOUT || error == EDEADLK ? EBUSY : error;
 }
 
-PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_timedrdlock(punctual_pthread_rwlock *rwlock,
+PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_clockrdlock(punctual_pthread_rwlock *rwlock,
+                                                             clockid_t clock,
                                                              const struct timespec *at)
 {
     uint64_t left = 0;
-    int error = punctual_pthread_left(CLOCK_REALTIME, at, &left);
+    int error = punctual_pthread_left(clock, at, &left);
     return error ? error : punctual_pthread_read(rwlock, left);
+}
+
+PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_timedrdlock(punctual_pthread_rwlock *rwlock,
+                                                             const struct timespec *at)
+{
+    return punctual_pthread_rwlock_clockrdlock(rwlock, CLOCK_REALTIME, at);
 }
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_write(punctual_pthread_rwlock *rwlock,
                                                 uint64_t within_ns)
 {
     struct punctual_rwlock made = punctual_pthread_rwlock_of(rwlock);
-    return punctual_pthread_error(punctual_rwlock_write(made, within_ns));
+    int error = punctual_pthread_error(punctual_rwlock_write(made, within_ns));
+    if (error == ECANCELED)
+        punctual_pthread_testcancel();
+    return error;
 }
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_wrlock(punctual_pthread_rwlock *rwlock)
@@ -351,12 +370,19 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_trywrlock(punctual_pthread_rwlo
     return error == ETIMEDOUT || error == EDEADLK ? EBUSY : error;
 }
 
-PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_timedwrlock(punctual_pthread_rwlock *rwlock,
+PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_clockwrlock(punctual_pthread_rwlock *rwlock,
+                                                             clockid_t clock,
                                                              const struct timespec *at)
 {
     uint64_t left = 0;
-    int error = punctual_pthread_left(CLOCK_REALTIME, at, &left);
+    int error = punctual_pthread_left(clock, at, &left);
     return error ? error : punctual_pthread_write(rwlock, left);
+}
+
+PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_timedwrlock(punctual_pthread_rwlock *rwlock,
+                                                             const struct timespec *at)
+{
+    return punctual_pthread_rwlock_clockwrlock(rwlock, CLOCK_REALTIME, at);
 }
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_rwlock_unlock(punctual_pthread_rwlock *rwlock)
@@ -396,6 +422,8 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_barrier_wait(punctual_pthread_barrier 
 {
     int last = 0;
     enum punctual_status status = punctual_barrier_wait(barrier->made, PUNCTUAL_FOREVER, &last);
+    if (status == PUNCTUAL_CANCELLED)
+        punctual_pthread_testcancel();
     if (status != PUNCTUAL_OK)
         return punctual_pthread_error(status);
     return last ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
@@ -431,9 +459,13 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_take(punctual_pthread_sem *sem, uint64
     if (within_ns > 0)
         punctual_pthread_testcancel();
     enum punctual_status taken = punctual_semaphore_take(sem->made, within_ns);
-    if (taken == PUNCTUAL_CANCELLED)
-        punctual_pthread_testcancel();
-    return taken == PUNCTUAL_CANCELLED ? EINTR : punctual_pthread_error(taken);
+    if (taken != PUNCTUAL_CANCELLED)
+        return punctual_pthread_error(taken);
+    if (within_ns == 0)
+        return ETIMEDOUT;
+    punctual_pthread_testcancel();
+    punctual_pthread_step_aside();
+    return EINTR;
 }
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_sem_wait(punctual_pthread_sem *sem)

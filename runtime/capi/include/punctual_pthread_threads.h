@@ -76,6 +76,8 @@ PUNCTUAL_PTHREAD_ONE void *punctual_pthread_body(void *argument)
     punctual_pthread_destruct(self);
     void *result = self->result;
     punctual_pthread_current = NULL;
+    if (__atomic_fetch_or(&self->is_detached, 2, __ATOMIC_ACQ_REL) & 1)
+        punctual_thread_detach(self->thread);
     self->has_ended = 1;
     punctual_pthread_drop(self);
     __atomic_sub_fetch(&punctual_pthread_alive, 1, __ATOMIC_ACQ_REL);
@@ -137,8 +139,9 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_create(pthread_t *thread, const pthrea
     struct punctual_constraint asks = punctual_aperiodic((uint32_t)made->priority);
     struct punctual_thread handle = PUNCTUAL_PTHREAD_NEW;
     __atomic_add_fetch(&punctual_pthread_alive, 1, __ATOMIC_ACQ_REL);
-    error = punctual_pthread_error(punctual_thread_create(
-        made->is_detached ? NULL : &handle, made->name, &asks, punctual_pthread_body, made));
+    /* An exception that leaves any thread ends the program, as it does without a run. */
+    error = punctual_pthread_error(punctual_thread_create_with(
+        &handle, made->name, &asks, PUNCTUAL_END_RUN, punctual_pthread_body, made));
     if (error != 0) {
         __atomic_sub_fetch(&punctual_pthread_alive, 1, __ATOMIC_ACQ_REL);
         free(made);
@@ -157,7 +160,7 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_end_of(pthread_t thread, uint64_t with
     void *returned = NULL;
     if (other == punctual_pthread_current)
         return EDEADLK;
-    if (other->is_detached)
+    if (__atomic_load_n(&other->is_detached, __ATOMIC_ACQUIRE) & 1)
         return EINVAL;
     if (within_ns > 0)
         punctual_pthread_testcancel();
@@ -206,9 +209,11 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_timedjoin_np(pthread_t thread, void **
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_detach(pthread_t thread)
 {
     struct punctual_pthread *other = (struct punctual_pthread *)thread;
-    if (__atomic_exchange_n(&other->is_detached, 1, __ATOMIC_ACQ_REL))
+    int was = __atomic_fetch_or(&other->is_detached, 1, __ATOMIC_ACQ_REL);
+    if (was & 1)
         return EINVAL;
-    punctual_thread_detach(other->thread);
+    if (was & 2)
+        punctual_thread_detach(other->thread);
     punctual_pthread_drop(other);
     return 0;
 }
@@ -216,8 +221,10 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_detach(pthread_t thread)
 /* What a cancellation of the routine leaves: it was not called. */
 PUNCTUAL_PTHREAD_ONE void punctual_pthread_not_called(void *once)
 {
+    punctual_pthread_mutex_lock(&punctual_pthread_guard);
     __atomic_store_n(&((punctual_pthread_once *)once)->state, 0, __ATOMIC_RELEASE);
     punctual_pthread_cond_broadcast(&punctual_pthread_called);
+    punctual_pthread_mutex_unlock(&punctual_pthread_guard);
 }
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_call_once(punctual_pthread_once *once,
@@ -327,7 +334,12 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_affinity(pthread_t thread, size_t byte
 
 PUNCTUAL_PTHREAD_ONE int punctual_pthread_yield(void)
 {
-    return punctual_pthread_or_errno(punctual_pthread_error(punctual_yield()));
+    enum punctual_status yielded = punctual_yield();
+    if (yielded == PUNCTUAL_CANCELLED) {
+        punctual_pthread_step_aside();
+        return 0;
+    }
+    return punctual_pthread_or_errno(punctual_pthread_error(yielded));
 }
 
 /* Sleeps are cancellation points. */
@@ -362,11 +374,11 @@ PUNCTUAL_PTHREAD_ONE int punctual_pthread_usleep(unsigned int us)
     return punctual_pthread_nanosleep(&time, NULL);
 }
 
-/* The run: its first thread waits for that of `main`, which is one like the others. */
+/* The run: its first thread waits for the end of that of `main`, which is one like the others, or
+   of all where `main` leaves by `pthread_exit`. */
 
 PUNCTUAL_PTHREAD_ONE void *punctual_pthread_call_main(void *self)
 {
-    punctual_pthread_program.was_left = 1;
     punctual_pthread_program.code =
         punctual_pthread_program.main(punctual_pthread_program.argc, punctual_pthread_program.argv,
                                       punctual_pthread_program.envp);
@@ -379,13 +391,12 @@ PUNCTUAL_PTHREAD_ONE void *punctual_pthread_call_main(void *self)
 PUNCTUAL_PTHREAD_ONE void *punctual_pthread_first(void *none)
 {
     pthread_t thread;
+    punctual_pthread_program.was_left = 1;
     int error = punctual_pthread_create(&thread, NULL, punctual_pthread_call_main, NULL);
-    if (error == 0)
-        error = punctual_pthread_join(thread, NULL);
-    while (punctual_pthread_program.was_left && punctual_pthread_alive > 0)
+    while (error == 0 && punctual_pthread_program.was_left && punctual_pthread_alive > 0)
         punctual_semaphore_take(punctual_pthread_ended, PUNCTUAL_FOREVER);
     if (error != 0) {
-        fprintf(stderr, "punctual_pthread.h: main does not begin or failed: %s\n", strerror(error));
+        fprintf(stderr, "punctual_pthread.h: main does not begin: %s\n", strerror(error));
         punctual_pthread_program.code = EXIT_FAILURE;
     }
     return none;

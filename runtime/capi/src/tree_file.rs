@@ -76,8 +76,11 @@ fn check(system: &System, policies: &[PolicyKind<Ns>]) -> Result<(), String> {
     let mut pairs = system.cpus.iter().zip(policies);
     match pairs.find(|(cpu, policy)| cpu.policy != **policy) {
         Some((cpu, policy)) => Err(format!(
-            "cpu.{} is ordered by {:?}, and in the run by {policy:?}",
-            cpu.name, cpu.policy
+            "cpu.{} is ordered by {}, and in the run by {}: both have to be the same, with the same \
+             times",
+            cpu.name,
+            cpu.policy.name(),
+            policy.name()
         )),
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use punctual_model::{Supply, System, Task};
 use crate::tally::{Sharpness, Tally};
 
 /// Bounds of one kind of supply from which on its median counts.
-const ENOUGH: usize = 50;
+const ENOUGH: usize = 200;
 
 /// Kinds of supply, and the most for the median of each, in thousandths.
 const LIMITS: [(&str, u32); 8] = [

@@ -73,8 +73,13 @@ fn kill(parts: &Parts<'_>, id: GroupId) -> Checked<String> {
         longest = longest.max((length.home.max(length.away), &segment.name));
     }
     let (length, name) = (longest.0.as_span().readable(), longest.1);
+    let own = &parts.system.groups[id.index()].segments;
+    let handled = match own.iter().any(|segment| !segment.cleanup.is_zero()) {
+        true => "; its handler follows in the place of the next segment",
+        false => "",
+    };
     Ok(format!(
-        "; a kill ends it at its next boundary, {length} later at the latest (`{name}`)"
+        "; a kill ends it at its next boundary, {length} later at the latest (`{name}`){handled}"
     ))
 }
 

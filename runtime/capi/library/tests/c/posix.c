@@ -74,7 +74,7 @@ static void *join(pthread_t thread)
 /* Threads. */
 
 static pthread_t seen_self;
-static sem_t went;
+static sem_t ready, went;
 
 static void *echo(void *argument)
 {
@@ -95,6 +95,7 @@ static void *leaves_from_below(void *argument)
 
 static void *joins(void *thread)
 {
+    sem_post(&ready);
     return (void *)(intptr_t)pthread_join(*(pthread_t *)thread, NULL);
 }
 
@@ -125,9 +126,6 @@ static void threads(void)
     claim("pthread_exit", "its value reaches the thread that joins", join(thread) == &value);
     pthread_t self = pthread_self();
     claim("pthread_join", "EDEADLK for the caller", pthread_join(self, NULL) == EDEADLK);
-    pthread_t waiting = start(joins, &self);
-    pthread_cancel(waiting);
-    claim("pthread_join", "it is a cancellation point", join(waiting) == PTHREAD_CANCELED);
     int all = 0;
     for (int turn = 0; turn < 1000; turn++)
         all += join(start(echo, &value)) == &value;
@@ -170,7 +168,7 @@ static void attributes(void)
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static sem_t ready, never;
+static sem_t never;
 static int order[8], orders;
 
 static void notes(void *number)
@@ -214,6 +212,21 @@ static void *waits_at_semaphore(void *argument)
     sem_post(&ready);
     while (sem_wait(&never) != 0)
         ;
+    return argument;
+}
+
+static void tells_end(void *semaphore)
+{
+    sem_post((sem_t *)semaphore);
+}
+
+static void *tells_its_end(void *argument)
+{
+    pthread_cleanup_push(tells_end, &went);
+    sem_post(&ready);
+    while (sem_wait(&never) != 0)
+        ;
+    pthread_cleanup_pop(0);
     return argument;
 }
 
@@ -277,6 +290,19 @@ static void cancellation(void)
     pthread_mutex_unlock(&guard);
     claim("pthread_cancel", "a wait for a semaphore", is_cancelled(waits_at_semaphore));
     claim("pthread_cancel", "a sleep", is_cancelled(sleeps));
+    pthread_t waiting = start(waits_at_semaphore, NULL);
+    sem_wait(&ready);
+    pthread_t joining = start(joins, &waiting);
+    sem_wait(&ready);
+    pthread_cancel(joining);
+    claim("pthread_join", "it is a cancellation point", join(joining) == PTHREAD_CANCELED);
+    sem_post(&never);
+    join(waiting);
+    pthread_t left = start(tells_its_end, NULL);
+    sem_wait(&ready);
+    pthread_cancel(left);
+    pthread_detach(left);
+    claim("pthread_detach", "a thread that is cancelled ends", sem_wait(&went) == 0);
     claim("pthread_testcancel", "a loop that asks", is_cancelled(asks));
     orders = 0;
     pthread_t thread = start(is_protected, NULL);
@@ -683,6 +709,9 @@ static void others(void)
 /* Priorities that an ordinary user has here, and what is refused. */
 
 pthread_t self_elsewhere(void);
+#ifdef __cplusplus
+bool times_out(void);
+#endif
 static int began;
 
 static void *begins(void *argument)
@@ -719,7 +748,7 @@ static void only_here(void)
     ten.sched_priority = 0;
     pthread_setschedparam(pthread_self(), SCHED_OTHER, &ten);
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 4 << 20);
+    pthread_attr_setstacksize(&attr, 64 << 20);
     int error = pthread_create(&thread, &attr, begins, NULL);
     claim("pthread_create", "EAGAIN for a stack beyond what is reserved", error == EAGAIN);
     pthread_mutex_t mutex;
@@ -735,6 +764,9 @@ static void only_here(void)
     error = pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     claim("pthread_setcanceltype", "ENOTSUP, asynchronous", error == ENOTSUP);
     claim("pthread_self", "the same in every file", self_elsewhere() == pthread_self());
+#ifdef __cplusplus
+    claim("std::condition_variable", "times out, as one of the C library", times_out());
+#endif
 }
 #endif
 
