@@ -265,7 +265,7 @@ mod tests {
         let root = folder("kept");
         let group = root.join("group");
         fs::create_dir(&group).expect("a folder");
-        let keeper = Keeper::of(&group).expect("a shell");
+        let keeper = Keeper::of(&group, None).expect("a shell");
         assert!(group.exists());
         // What the end of this process would do.
         drop(keeper);
