@@ -337,8 +337,7 @@ fn entity(
             section.min(wcet)
         },
         fluid: false,
-        // Under EDF its completion is bounded as if it could be preempted.
-        whole: runs_through && task.suspension == 0 && policy != Policy::Edf,
+        whole: runs_through && task.suspension == 0,
         suspension: task.suspension.into(),
     })
 }
