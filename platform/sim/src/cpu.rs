@@ -414,7 +414,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let _ = self.enter_once(now, event);
         while let Some(event) = self.plan.next(now, &self.shard) {
             let decision = self.enter_once(now, event);
-            recode(&mut self.children, &event, &decision);
+            if !self.children.is_empty() {
+                recode(&mut self.children, &event, &decision);
+            }
             self.plan.hear(&decision);
         }
     }
