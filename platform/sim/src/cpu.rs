@@ -413,15 +413,20 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn enter(&mut self, now: Instant, event: Event) {
         let _ = self.enter_once(now, event);
         while let Some(event) = self.plan.next(now, &self.shard) {
-            let decision = self.enter_once(now, event);
-            if !self.children.is_empty() {
-                recode(&mut self.children, &event, &decision);
-            }
-            self.plan.hear(&decision);
+            self.enter_planned(now, event);
         }
     }
 
     /// One entry of the scheduler, and what follows from its decision.
+    /// An entry of a change.
+    #[cold]
+    #[inline(never)]
+    fn enter_planned(&mut self, now: Instant, event: Event) {
+        let decision = self.enter_once(now, event);
+        recode(&mut self.children, &event, &decision);
+        self.plan.hear(&decision);
+    }
+
     fn enter_once(&mut self, now: Instant, event: Event) -> Decision {
         self.save_progress(now);
         let missing = core::mem::take(&mut self.unreported);
