@@ -15,7 +15,7 @@ use punctual_tables::CpuTables;
 
 use crate::agendas::Order;
 use crate::body::{Act, Body, Nudges, Step};
-use crate::child::{Child, children, recode};
+use crate::child::{Child, children};
 use crate::declared::Declared;
 use crate::doing::{Doing, Kind};
 use crate::faults::Faults;
@@ -418,15 +418,6 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 
     /// One entry of the scheduler, and what follows from its decision.
-    /// An entry of a change.
-    #[cold]
-    #[inline(never)]
-    fn enter_planned(&mut self, now: Instant, event: Event) {
-        let decision = self.enter_once(now, event);
-        recode(&mut self.children, &event, &decision);
-        self.plan.hear(&decision);
-    }
-
     fn enter_once(&mut self, now: Instant, event: Event) -> Decision {
         self.save_progress(now);
         let missing = core::mem::take(&mut self.unreported);

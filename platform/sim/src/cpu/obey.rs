@@ -1,4 +1,4 @@
-//! A virtual CPU executes the plan that its planner tells it.
+//! A virtual CPU executes the plan that its planner tells it, and the changes of its tree.
 
 use punctual_kern::{AgendaStep, AgendaView, Event, Policy, Sink};
 use punctual_model::{Instant, ThreadId, Work};
@@ -6,9 +6,19 @@ use punctual_model::{Instant, ThreadId, Work};
 use super::Cpu;
 use crate::agendas::Order;
 use crate::body::{Act, Step};
+use crate::child::recode;
 use crate::requests::Misplanning;
 
 impl<P: Policy, S: Sink> Cpu<'_, P, S> {
+    /// An entry of a change. It stands apart, because other entries are cheaper then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_planned(&mut self, now: Instant, event: Event) {
+        let decision = self.enter_once(now, event);
+        recode(&mut self.children, &event, &decision);
+        self.plan.hear(&decision);
+    }
+
     /// A change of the plan of this CPU.
     pub(super) fn obey(&mut self, now: Instant, order: Order) {
         if let AgendaStep::Stage(segment) = order.step {
