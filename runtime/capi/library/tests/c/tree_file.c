@@ -1,12 +1,14 @@
 /* A tree that a run starts with, from a file, and what can be wrong with one. */
 #define _GNU_SOURCE
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "is.h"
 
 static const uint64_t MS = 1000000;
-static char path[] = "/tmp/punctual-tree-XXXXXX.toml";
+/* Of a file in memory, which nothing leaves behind. */
+static char path[32];
 
 static const char *const GOOD =
     "[system]\ncpus = [\"c\"]\n[cpu.c]\npolicy = \"fixed-priority\"\n"
@@ -77,9 +79,10 @@ static void is_refused(const punctual_cpu *cpu, const punctual_options *options,
 
 int main(void)
 {
-    int file = mkstemps(path, 5);
-    if (file < 0 || close(file) != 0)
+    int file = memfd_create("tree.toml", 0);
+    if (file < 0)
         exit(2);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
     punctual_options options = punctual_defaults();
     options.without_terms = 1;
@@ -103,7 +106,8 @@ int main(void)
     write_file(GOOD, "trust = \"own-time\"\ncode = { library = \"none.so\", symbol = \"mine\" }\n"
                      "server = { kind = \"deferrable\", budget = \"2ms\", period = \"20ms\" }\n");
     is_refused(&cpu, &options, "scheduler `guest`");
-    if (unlink(path) != 0)
+    /* No such file any more. */
+    if (close(file) != 0)
         exit(6);
     is_refused(&cpu, &options, path);
     printf("a tree from a file\n");
