@@ -217,12 +217,18 @@ at = "255ms"
 policy = [{ of = "scheduler.guest", policy = "fifo" }]
 "#;
 
-#[test]
-fn a_policy_in_c_is_followed_by_another_that_decides_from_then_on() {
-    let folder = Folder::new("c-policy-swaps");
+/// A folder with the policy of the examples, and with others beside it.
+fn with_both(name: &str) -> Folder {
+    let folder = Folder::new(name);
     let example = include_str!("../../../../examples/c/policy.c");
     shared_object(&folder, "mine", example);
     shared_object(&folder, "other", OTHERS);
+    folder
+}
+
+#[test]
+fn a_policy_in_c_is_followed_by_another_that_decides_from_then_on() {
+    let folder = with_both("c-policy-swaps");
     let system = SYSTEM.replace("SYMBOL", "earliest_deadline");
     let fallback = "fallback = { policy = \"edf\", after = 3 }\n";
     let patient = [&system.replace(fallback, ""), SWAPS].concat();
@@ -329,10 +335,7 @@ for = "400ms"
 
 #[test]
 fn a_policy_in_c_in_slots_is_not_seen_in_the_slots_of_others_whatever_it_does() {
-    let folder = Folder::new("c-policy-slots");
-    let example = include_str!("../../../../examples/c/policy.c");
-    shared_object(&folder, "mine", example);
-    shared_object(&folder, "other", OTHERS);
+    let folder = with_both("c-policy-slots");
     let file = |library: &str, symbol: &str| {
         let text = IN_SLOTS.replace("LIBRARY", library);
         folder.write("slots.toml", &text.replace("SYMBOL", symbol))
