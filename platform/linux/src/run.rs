@@ -14,6 +14,7 @@ pub(crate) mod hook;
 pub(crate) mod life;
 pub(crate) mod manage;
 pub(crate) mod mode;
+pub(crate) mod onlooker;
 pub(crate) mod own;
 pub(crate) mod pool;
 pub(crate) mod program;
@@ -41,6 +42,7 @@ use crate::record::per_cpu::Shared;
 use crate::record::post::Post;
 use crate::run::beside::check_libraries;
 use crate::run::mode::{MemoryLock, claim_signal};
+use crate::run::onlooker::{Onlooker, Seen};
 use crate::run::room::check_room;
 use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
@@ -106,22 +108,21 @@ where
         carriers.push(CarrierHandle::start(input, results.clone())?);
     }
     drop(results);
-    let (mode, watched) = await_ready(&carriers, &mut lost)?;
+    let (mode, (watched, told)) = await_ready(&carriers, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
     let offsets = compare_clocks(&hosts, rate, &shared);
-    start_all(
-        &carriers,
-        &offsets,
-        Clock::starting_in(rate, 2_000_000),
-        mode,
-    );
+    let clock = Clock::starting_in(rate, 2_000_000);
+    let onlooker = Onlooker::start(&shared, &hosts, clock, told).ok();
+    start_all(&carriers, &offsets, clock, mode);
     let collected = collect(&outcomes, carriers.len(), watchdog.bound());
     let barked = watchdog.finish();
     if collected.is_err() {
         // A carrier that does not come back still needs its signal handler.
         signal.keep();
     }
-    let (cpus, mut panics) = collected?;
+    let seen = onlooker.map(Onlooker::finish).unwrap_or_default();
+    let (mut cpus, mut panics) = collected?;
+    name_takers(&mut cpus, &shared, seen);
     let of_pools = shared.panics.lock();
     panics.append(&mut of_pools.unwrap_or_else(PoisonError::into_inner));
     // Each has sent its outcome, so it is about to end.
@@ -143,6 +144,16 @@ where
         panics,
         missing: missing::method(watched),
     })
+}
+
+/// Gives those who took time from each CPU their names.
+fn name_takers<S>(cpus: &mut [CpuOutcome<S>], shared: &Shared, mut seen: Seen) {
+    let mut all = shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    for (cpu, takers) in all.drain(..) {
+        if let Some(outcome) = cpus.get_mut(cpu) {
+            outcome.takers = seen.named(cpu, &takers);
+        }
+    }
 }
 
 /// What it costs that thread groups stay ordinary threads between their turns.
@@ -291,10 +302,13 @@ impl CarrierHandle {
     }
 }
 
-/// Waits until every carrier is ready: real time needs all of them. Whether the kernel tells all of
-/// them when it takes their CPU away.
-fn await_ready(carriers: &[CarrierHandle], lost: &mut Vec<Loss>) -> Result<(Mode, bool), RunError> {
-    let (mut mode, mut watched) = (Mode::RealTime, true);
+/// Whether the kernel tells all carriers when it takes their CPU away, and whether it tells who
+/// has it then.
+type Told = (bool, bool);
+
+/// Waits until every carrier is ready: real time needs all of them.
+fn await_ready(carriers: &[CarrierHandle], lost: &mut Vec<Loss>) -> Result<(Mode, Told), RunError> {
+    let (mut mode, mut watched, mut told) = (Mode::RealTime, true, true);
     for carrier_handle in carriers {
         let died = || RunError::System {
             what: "prepare a CPU",
@@ -305,13 +319,14 @@ fn await_ready(carriers: &[CarrierHandle], lost: &mut Vec<Loss>) -> Result<(Mode
             mode = Mode::BestEffort;
         }
         watched &= ready.watched;
+        told &= ready.told;
         for loss in ready.lost {
             if !lost.contains(&loss) {
                 lost.push(loss);
             }
         }
     }
-    Ok((mode, watched))
+    Ok((mode, (watched, told)))
 }
 
 type Collected<S> = (Vec<CpuOutcome<S>>, Vec<Panic>);

@@ -17,6 +17,7 @@ pub(crate) use punctual_linux_io::sys::{
 
 use action::KernelAction;
 
+mod account;
 pub(crate) mod action;
 mod counter;
 pub(crate) mod exception;
@@ -26,6 +27,7 @@ pub(crate) mod program;
 pub(crate) mod remark;
 mod text;
 
+pub(crate) use account::{Account, OwnAccount, account_of};
 pub(crate) use counter::{SwitchLog, SwitchWatch, try_cycle_counter};
 pub(crate) use memory::{
     available_bytes, lock_memory, lock_on_touch, lockable_bytes, most_mappings, unlock_memory,
@@ -128,6 +130,12 @@ impl HostClass {
     /// Everybody's class.
     pub(crate) const ORDINARY: HostClass = HostClass {
         policy: libc::SCHED_OTHER,
+        priority: 0,
+    };
+
+    /// Only when nobody else wants the CPU.
+    pub(crate) const IDLE: HostClass = HostClass {
+        policy: libc::SCHED_IDLE,
         priority: 0,
     };
 

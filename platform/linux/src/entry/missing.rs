@@ -115,7 +115,7 @@ fn taker_at(
 ) -> Taker {
     match taker(by_account, missing, switched) {
         Taker::Kernel => {
-            note_taker(host, longest(host, by_account), now);
+            note_taker(host, longest(host, by_account), by_account, now);
             Taker::Kernel
         }
         Taker::Below if !executing => of_late_wake(host, missing, now),
@@ -125,14 +125,25 @@ fn taker_at(
 
 /// The one that made a carrier wake up late: a thread that is real-time, too, and had this CPU for
 /// most of that time, or else the machine below. Other threads make way for a carrier at once.
+/// Where the kernel does not tell who had it, it tells how long the carrier waited for others.
 fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
-    match for_most(host, late).filter(|(thread, _)| sys::is_real_time(*thread)) {
-        None => Taker::Below,
-        found => {
-            note_taker(host, found, now);
-            Taker::Kernel
-        }
+    let found = for_most(host, late).filter(|(thread, _)| sys::is_real_time(*thread));
+    if found.is_none() && (host.switches.is_on() || !waited_for_most(host, late)) {
+        return Taker::Below;
     }
+    note_taker(host, found, late, now);
+    Taker::Kernel
+}
+
+/// Whether the carrier was ready and others had its CPU for most of that time, by what the kernel
+/// counted since somebody looked last.
+fn waited_for_most(host: &PerCpu, late: Span) -> bool {
+    let Some(waited_ns) = host.account.read().map(|account| account.waited_ns) else {
+        return false;
+    };
+    let before = &host.questions().waited_ns;
+    let waited = waited_ns.saturating_sub(before.swap(waited_ns, Ordering::Relaxed));
+    waited.saturating_mul(2) >= host.clock().ns(late.ticks())
 }
 
 /// The thread of the machine that had this CPU longest of the last time that others had it (so much
@@ -141,8 +152,23 @@ fn longest(host: &PerCpu, of_others: Span) -> Option<(u32, u64)> {
     host.switches.longest(host.clock().ns(of_others.ticks()))
 }
 
-fn note_taker(host: &PerCpu, found: Option<(u32, u64)>, now: Instant) {
-    let (Some((thread, ns)), Ok(mut takers)) = (found, host.takers.try_borrow_mut()) else {
+/// Notes who had the CPU, and for how long; or, where the kernel does not tell who, so much of
+/// `others`, for the onlooker to find out.
+fn note_taker(host: &PerCpu, found: Option<(u32, u64)>, others: Span, now: Instant) {
+    let questions = host.questions();
+    let (thread, ns) = match found {
+        Some((thread, ns)) => {
+            questions.ask(thread);
+            (Some(thread), ns)
+        }
+        // What its records do not show is no other thread: the process was stopped.
+        None if host.switches.is_on() => return,
+        None => {
+            questions.untold.fetch_add(1, Ordering::Relaxed);
+            (None, host.clock().ns(others.ticks()))
+        }
+    };
+    let Ok(mut takers) = host.takers.try_borrow_mut() else {
         return;
     };
     // What has room now does not allocate.

@@ -167,7 +167,7 @@ pub struct TakingThread {
     pub at: Instant,
     /// How long it ran, in nanoseconds. Others may have run beside it.
     pub ns: u64,
-    /// Its name, or its number if it ended before the run.
+    /// Its name and that of its program, or its number if it had ended.
     pub name: String,
 }
 

@@ -25,10 +25,10 @@ use crate::record::limits::{GAP_NS, Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
-use crate::record::takers::{MOST_TAKERS, Taken};
+use crate::record::takers::{MOST_TAKERS, Questions, Taken};
 use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
-use crate::sys::{self, SwitchLog, SwitchWatch};
+use crate::sys::{self, OwnAccount, SwitchLog, SwitchWatch};
 use crate::time::clock::Clock;
 use crate::time::clock_watch::ClockWatch;
 use crate::time::deferral::Deferral;
@@ -67,6 +67,9 @@ pub(crate) struct Shared {
     pub(crate) groups_stay: AtomicBool,
     /// What the program's own threads are.
     pub(crate) origin: Origin,
+    /// Questions of the entries of each CPU about threads that took time, and notes about them.
+    pub(crate) questions: Vec<Questions>,
+    pub(crate) taken: Mutex<Vec<(usize, Vec<Taken>)>>,
 }
 
 impl Shared {
@@ -76,6 +79,7 @@ impl Shared {
         stop: Arc<AtomicBool>,
         (origin, clocks): (Origin, Option<ClockWatch>),
     ) -> Shared {
+        let questions = (0..post.cpus()).map(|_| Questions::default()).collect();
         Shared {
             post,
             number,
@@ -86,6 +90,8 @@ impl Shared {
             clocks,
             groups_stay: AtomicBool::new(false),
             origin,
+            questions,
+            taken: Mutex::new(Vec::new()),
         }
     }
 }
@@ -151,6 +157,7 @@ pub(crate) struct PerCpu {
     pub(crate) watch: SwitchWatch,
     /// Who that was, and the threads that took time from this CPU, as far as there is room.
     pub(crate) switches: SwitchLog,
+    pub(crate) account: OwnAccount,
     pub(crate) takers: RefCell<Vec<Taken>>,
     armed: Cell<Option<Instant>>,
     /// The timer stands for a budget that nobody uses any more, and fires then if nothing sets it.
@@ -220,6 +227,7 @@ impl PerCpu {
             limits: Limits::of(&clock, &watch),
             watch,
             switches,
+            account: OwnAccount::open(),
             takers: RefCell::new(Vec::with_capacity(MOST_TAKERS)),
             clock: Cell::new(clock),
             shared,
@@ -254,6 +262,11 @@ impl PerCpu {
             known_missing: AtomicU64::new(0),
             futex_waiters: AtomicU32::new(0),
         }
+    }
+
+    /// The questions of its entries to the onlooker.
+    pub(crate) fn questions(&self) -> &Questions {
+        &self.shared.questions[self.index]
     }
 
     /// Whether it stays awake when it has nothing to do, and gives slices back as out of the time

@@ -82,6 +82,11 @@ impl Post {
         }
     }
 
+    /// How many CPUs there are.
+    pub(crate) fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
     /// Says which kernel thread carries a CPU.
     pub(crate) fn register(&self, cpu: usize, carrier: Tid) {
         // Registered once per run by the carrier itself.

@@ -14,6 +14,7 @@
 //! charged so.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::sys::program::{Standing, set_standing, thread};
 
@@ -39,7 +40,25 @@ pub(crate) struct ThreadGroup {
     ahead: AtomicBool,
 }
 
+/// All groups that were ever made, for a look at who is in one.
+static GROUPS: Mutex<Vec<&'static ThreadGroup>> = Mutex::new(Vec::new());
+
+/// Whether a thread is a member of some group. O(groups). On ordinary threads.
+pub(crate) fn is_of_a_group(thread: i32) -> bool {
+    let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    groups.iter().any(|group| group.has(thread))
+}
+
 impl ThreadGroup {
+    /// A new one that stays for good: light threads that are abandoned in the middle of a job keep
+    /// looking at it. On ordinary threads.
+    pub(crate) fn to_stay(priority: i32, low: Standing) -> &'static ThreadGroup {
+        let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(priority, low)));
+        let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.push(group);
+        group
+    }
+
     /// Nobody yet; to be raised to this priority of SCHED_FIFO, and lowered to `low`.
     pub(crate) fn new(priority: i32, low: Standing) -> ThreadGroup {
         ThreadGroup {

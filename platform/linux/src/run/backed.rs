@@ -130,7 +130,7 @@ impl<R: Send + 'static> Backed<R> {
             return Err(io::ErrorKind::Unsupported.into());
         }
         // A light thread that is abandoned in the middle of it keeps looking at it.
-        let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, lowest()?)));
+        let group = ThreadGroup::to_stay(0, lowest()?);
         let (begin, begins) = channel();
         let (tell, told) = channel();
         let (ended, open) = pipe()?;

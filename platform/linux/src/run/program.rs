@@ -82,8 +82,7 @@ pub fn start_program(
     let low = lowest().map_err(failed)?;
     confine(&mut prepared, host, low == Standing::Idle);
     let child = prepared.spawn().map_err(failed)?;
-    // Light threads that are abandoned in the middle of a job keep looking at it.
-    let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(priority - 1, low)));
+    let group = ThreadGroup::to_stay(priority - 1, low);
     let mut program = Program {
         child,
         group,

@@ -19,7 +19,6 @@ use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::record::per_cpu::{ByPolicy, PerCpu, Shared};
 use crate::record::pool::{Stage, discard};
-use crate::record::takers::named;
 use crate::record::text::LibraryText;
 use crate::run::carrier::{end_threads, run_loop, start_threads};
 use crate::run::life::main;
@@ -43,6 +42,8 @@ pub(crate) struct Ready {
     pub(crate) real_time: bool,
     /// The kernel tells when it lets somebody else on to the CPU.
     pub(crate) watched: bool,
+    /// It tells who that is.
+    pub(crate) told: bool,
     pub(crate) lost: Vec<Loss>,
 }
 
@@ -106,7 +107,10 @@ where
     shared_cpu.finish_counters();
     let counters = shared_cpu.host.counters.get();
     let spawned = shared_cpu.host.pool.spawned();
-    let takers = named(&shared_cpu.host.takers.take());
+    let taken = shared_cpu.host.takers.take();
+    if let Ok(mut all) = shared.taken.lock() {
+        all.push((index, taken));
+    }
     let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
     let panics = reap(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
@@ -117,7 +121,7 @@ where
         abandoned,
         spawned,
         waits,
-        takers,
+        takers: Vec::new(),
     };
     start.map(|_| (outcome, panics))
 }
@@ -191,6 +195,7 @@ where
     let watch = SwitchWatch::try_new().unwrap_or_else(|_| SwitchWatch::of_nobody());
     let switches = SwitchLog::try_new(input.host).unwrap_or_else(|_| SwitchLog::of_nobody());
     said.watched = watch.is_on();
+    said.told = switches.is_on();
     let frame = options.frames.get(index).cloned().flatten();
     let mut host = PerCpu::new(
         index,
@@ -203,6 +208,7 @@ where
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
         input.resources,
     );
+    host.questions().note_account(host.account.read());
     host.limits.sample(&clock, options.sample_ns);
     host.allow_early(options.early_ns);
     host.divide(frame);
@@ -335,6 +341,7 @@ fn take_class(options: &RunOptions) -> Ready {
     Ready {
         real_time,
         watched: false,
+        told: false,
         lost,
     }
 }

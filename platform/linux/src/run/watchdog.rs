@@ -14,7 +14,7 @@ use crate::sys::{self, HostClass};
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The CPUs that may be used and are not in `used`.
-fn free_of(used: &[u32]) -> Vec<u32> {
+pub(crate) fn free_of(used: &[u32]) -> Vec<u32> {
     let allowed = sys::allowed_cpus().unwrap_or_default();
     let free = allowed.into_iter().filter(|cpu| !used.contains(cpu));
     free.collect()

@@ -201,6 +201,11 @@ impl SwitchLog {
         })
     }
 
+    /// Whether anything is recorded.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.page.is_null()
+    }
+
     /// The thread that ran longest here in place of the caller in the last `ns` that were not the
     /// caller's, and for how many of those nanoseconds. O(switches in that time), at most 64.
     #[cold]

@@ -87,12 +87,17 @@ fn a_holder_is_as_urgent_as_who_waits_for_it() {
             job::burn_ns(ns);
         })
     };
-    let middle: Body = Box::new(|_| job::burn_ns(10_000_000));
-    let outcome = fly(
-        &system,
-        vec![locker(500_000), middle, locker(5_000_000)],
-        400,
-    );
+    // Whoever takes the processor for more than the 1 ms between the two arrivals hides a wait.
+    let seen = (0..20).any(|_| {
+        let middle: Body = Box::new(|_| job::burn_ns(10_000_000));
+        let bodies = vec![locker(500_000), middle, locker(5_000_000)];
+        waits_of_the_first(&fly(&system, bodies, 400)) > 0
+    });
+    assert!(seen, "nobody waited in 160 periods");
+}
+
+/// How often thread 0 waited; thread 1 did not run meanwhile.
+fn waits_of_the_first(outcome: &Outcome<Log>) -> u32 {
     let mut waiting = false;
     let mut waits = 0;
     for (_, event) in &outcome.cpus[0].sink.traces {
@@ -108,8 +113,7 @@ fn a_holder_is_as_urgent_as_who_waits_for_it() {
             _ => {}
         }
     }
-    // Whoever takes the processor for more than the 1 ms between the two arrivals hides a wait.
-    assert!(waits > 0, "nobody waited in 8 periods");
+    waits
 }
 
 #[test]

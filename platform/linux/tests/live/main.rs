@@ -11,5 +11,6 @@ mod own_time;
 mod programs;
 mod robust;
 mod storm;
+mod takers;
 mod threads;
 mod two_cpus;

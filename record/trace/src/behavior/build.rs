@@ -376,11 +376,26 @@ impl Builder {
         };
         let created = self.state(thread).created;
         let left = self.event == Some(Event::Exit) && end.0 == Outcome::Aborted;
+        let now = match end.0 == Outcome::Done && self.running != Some(thread) {
+            true => self.over_without_running(now, at),
+            false => now,
+        };
         let job = &mut self.behavior.jobs[at];
         job.last = created && left && self.running == Some(thread);
         job.ended = Some(now);
         (job.outcome, job.received) = (Some(end.0), end.1);
         self.state(thread).open.retain(|&open| open != at);
+    }
+
+    /// When a job was over that was done without running: a reservation that wanted no more of its
+    /// slice, at the end of its period. The entry that found it may have come later.
+    fn over_without_running(&self, found: Instant, at: usize) -> Instant {
+        let job = &self.behavior.jobs[at];
+        let segments = self.behavior.segments.iter().rev();
+        let mut late = segments.take_while(|segment| segment.end > job.absolute_deadline);
+        let worked = late.find(|segment| segment.job == Some(at));
+        let over = worked.map_or(job.absolute_deadline, |segment| segment.end);
+        found.min(over.max(job.released))
     }
 
     fn progress(&mut self, now: Instant, event: TraceEvent) {

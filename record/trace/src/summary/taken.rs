@@ -20,8 +20,8 @@ pub struct TakenBy {
     pub below_ns: u64,
     /// Slices that were given back and did not end as planned.
     pub late_slices_ns: u64,
-    /// Of the kernel's part, the threads that had most, most first; empty where the kernel does not
-    /// tell this user.
+    /// Of the kernel's part, the threads that had most, most first; empty where the kernel did not
+    /// tell.
     pub threads: Vec<ThreadShare>,
 }
 
@@ -76,7 +76,8 @@ fn threads(log: &Log, cpu: usize, (from, to): (Instant, Instant)) -> Vec<ThreadS
     shares
 }
 
-/// `kernel 1.2ms (`sh` 1.1ms), below 30us`; nothing if nobody is known.
+/// `kernel 1.2ms (`sh` 1.1ms), below 30us`; nothing if nobody is known. Without a name it says that
+/// the kernel did not tell any.
 impl fmt::Display for TakenBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
@@ -88,7 +89,9 @@ impl fmt::Display for TakenBy {
         for (at, (name, ns)) in known.enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             write!(f, "{comma}{name} {}", readable(ns))?;
-            if name == KERNEL && !self.threads.is_empty() {
+            if name == KERNEL && self.threads.is_empty() {
+                f.write_str(" (it did not tell for whom)")?;
+            } else if name == KERNEL {
                 let threads = self.threads.iter();
                 let named = threads.map(|t| format!("`{}` {}", t.name, readable(t.taken_ns)));
                 let named: Vec<String> = named.collect();

@@ -6,7 +6,9 @@ use punctual_model::{
     Class, CpuId, Instant, Late, OnOverrun, PolicyKind, Requirement, Span, System, TaskId, Work,
 };
 use punctual_sim::Faults;
-use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict, TakingThread, text};
+use punctual_trace::{
+    Behavior, Cause, Oracle, RequirementReport, RunReport, RunVerdict, TakingThread, text,
+};
 
 fn report(system: &System, ms: u64, faults: Faults) -> RunReport {
     punctual::judge(&simulate(system, ms, 1, faults))
@@ -316,6 +318,35 @@ fn a_reservation_gets_its_slice_in_every_period_and_the_table_names_all() {
     for task in &report.tasks {
         assert!(text.contains(&task.name), "{text}");
     }
+}
+
+#[test]
+fn a_reservation_that_wants_no_more_is_over_with_its_period_however_late_the_entry_comes() {
+    let mut system = rich(FIXED);
+    system.tasks = vec![system.tasks.swap_remove(3)];
+    let mut text = Vec::new();
+    text::write(&simulate(&system, 60, 1, Faults::default()), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    // Its slice is used up after 3 ms. Instead it waits from then on, and the entry at the end of
+    // its period comes 500 ns late; or it runs until then.
+    let end = |found: &str| {
+        let done = "+ completed 0 0 done 0 20000000 3000000\n";
+        let throttled = "+ throttled 0 0\n";
+        assert!(
+            text.contains(&format!("{done}{throttled}{found}")),
+            "{text}"
+        );
+        let text = text.replacen(done, "", 1).replacen(throttled, "", 1);
+        let text = text.replacen(found, "", 1);
+        let late = text.replacen("@ tick 20000000\n", &format!("@ tick 20000500\n{done}"), 1);
+        let log = text::read(&mut late.as_bytes()).unwrap();
+        let behavior = Behavior::new(&log, 0);
+        let job = behavior.jobs[0];
+        (job.ended.unwrap().ticks(), job.missed(behavior.end))
+    };
+    assert_eq!(end(""), (20_000_000, false));
+    let switch = "+ switched 0 - no\n= idle 20000000\n";
+    assert_eq!(end(switch), (20_000_500, true));
 }
 
 #[test]
