@@ -18,6 +18,8 @@ struct Window {
     own: u64,
     /// Those of libraries, which differ from machine to machine.
     foreign: u64,
+    /// The lines of code that those of the program are in.
+    lines: u64,
 }
 
 /// A figure.
@@ -27,6 +29,9 @@ pub(crate) struct Count {
     pub(crate) own: u64,
     /// Those of libraries beside them.
     pub(crate) foreign: u64,
+    /// The 64-byte lines of code of the program that an operation touches; of several operations,
+    /// together.
+    pub(crate) lines: u64,
 }
 
 /// No scenario takes longer, on however busy a machine.
@@ -78,11 +83,23 @@ fn read(scenario: &Scenario) -> Result<Vec<Count>, String> {
     for (operation, row) in (0..).zip(&scenario.rows) {
         let of_row = words.iter().filter(|[of, ..]| *of == operation);
         let windows: Vec<Window> = of_row
-            .map(|&[_, own, foreign]| Window { own, foreign })
+            .map(|&[_, own, foreign, lines]| Window {
+                own,
+                foreign,
+                lines,
+            })
             .collect();
-        let Window { own, foreign } = scenario.reading.figure(&windows);
-        let row = row.clone();
-        counts.push(Count { row, own, foreign });
+        let Window {
+            own,
+            foreign,
+            lines,
+        } = scenario.reading.figure(&windows);
+        counts.push(Count {
+            row: row.clone(),
+            own,
+            foreign,
+            lines,
+        });
     }
     Ok(counts)
 }
@@ -136,6 +153,7 @@ impl Reading {
                     .foreign
                     .saturating_sub(few.foreign)
                     .div_ceil(operations),
+                lines: many.lines,
             },
             (Reading::Mode, windows) => most_frequent(windows),
             (Reading::Mean | Reading::Growth(_), windows) => {
@@ -144,6 +162,7 @@ impl Reading {
                 Window {
                     own: sum(|window| window.own).div_ceil(count),
                     foreign: sum(|window| window.foreign).div_ceil(count),
+                    lines: sum(|window| window.lines).div_ceil(count),
                 }
             }
         }
@@ -166,7 +185,11 @@ mod tests {
     use super::*;
 
     fn windows(lengths: &[u64]) -> Vec<Window> {
-        let window = |&own: &u64| Window { own, foreign: 0 };
+        let window = |&own: &u64| Window {
+            own,
+            foreign: 0,
+            lines: 0,
+        };
         lengths.iter().map(window).collect()
     }
 

@@ -3,17 +3,19 @@
 //! As an ordinary user, so that the same instructions are executed with and without privileges.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_linux::{Child, block, job, spawn};
-use punctual_model::{Machine, PolicyKind, Work};
+use punctual_linux::{Child, block, clock_rate, job, next_job, spawn, this_job};
+use punctual_model::{Class, CpuId, Machine, Ns, PolicyKind, Priority, Span, Task, Work};
 use punctual_thread::sync::{Mutex, Queue};
 use punctual_thread::{Constraint, Runtime, StartError};
 use punctual_trace::Recorder;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::decisions::{LONG, RECORD_BYTES, endless};
+use crate::interrupt::{self, interrupt};
 use crate::scenario::{Reading, Scenario};
-use crate::stepper::{begin, mark};
+use crate::stepper::{NONE, begin, mark};
 
 /// The urgency of the first thread of a run.
 const FIRST: u32 = 10;
@@ -21,6 +23,10 @@ const FIRST: u32 = 10;
 const WARM_UP: u32 = 50;
 const WINDOWS: usize = 9;
 const STACK: usize = 64 * 1024;
+/// The distance of releases that preempt: none is suspiciously far from the last entry.
+const RELEASES: Span<Ns> = Span::from_us(80);
+/// How late the signal of a release comes.
+const LATE_NS: u64 = 1_000;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let yielding = |threads: u32| {
@@ -43,7 +49,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     let others = others.map(|(row, first)| scenario(vec![row.to_owned()], 2, first));
     let yielding = [2, 32, 1_000].map(yielding);
     let waking = [2, 32].map(waking);
-    yielding.into_iter().chain(waking).chain(others).collect()
+    let preempting = [2, 32].map(|threads: u32| {
+        let row = |way| format!("live.preemption.{way}.{threads}");
+        scenario(vec![row("in"), row("back")], threads, move || {
+            preempts(threads)
+        })
+    });
+    let all = yielding.into_iter().chain(waking).chain(preempting);
+    all.chain(others).collect()
 }
 
 /// The work of the first thread of a run.
@@ -146,6 +159,44 @@ fn wakes(threads: u32) -> Result<(), String> {
     loop {
         mark(0);
         let _alive = urgent.wake();
+    }
+}
+
+/// The signal of the timer interrupts a thread at the release of a more urgent one, whose job ends
+/// at once; the others are ready and less urgent. From the first instruction of the signal's
+/// handler to the first of the job, and from there back to the instruction that was interrupted.
+fn preempts(threads: u32) -> Result<(), String> {
+    for index in 2..threads {
+        let _detached = create(FIRST - 1 - index % 4, || {})?;
+    }
+    let class = Class::Periodic {
+        period: RELEASES,
+        wcet: Work::from_ns(RELEASES.as_ns() / 2),
+        relative_deadline: RELEASES,
+    };
+    let mut task = Task::new("", CpuId(0), class);
+    task.priority = Priority::new(FIRST + 1);
+    let constraint = punctual_kern::Constraint::of_task(&task, FIRST + 1);
+    let arrival = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&arrival);
+    let jobs = move || {
+        loop {
+            let arrived = this_job().map_or(0, |job| job.arrival_ns);
+            told.store(arrived, Ordering::Relaxed);
+            mark(1);
+            if next_job().is_err() {
+                break;
+            }
+        }
+    };
+    let _detached = spawn("urgent", constraint, jobs).map_err(in_words)?;
+    interrupt::prepare().map_err(|error| error.to_string())?;
+    begin();
+    loop {
+        mark(NONE);
+        let due = arrival.load(Ordering::Relaxed) + RELEASES.as_ns() + LATE_NS;
+        let left = due.saturating_sub(job::now_ns().unwrap_or(due));
+        interrupt(clock_rate().frequency.ticks_up(left));
     }
 }
 

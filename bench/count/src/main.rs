@@ -9,6 +9,7 @@ mod ceilings;
 mod count;
 mod decisions;
 mod gangs;
+mod interrupt;
 mod live;
 mod planning;
 mod scenario;
@@ -69,12 +70,18 @@ fn count_all(arguments: &[String]) -> Result<bool, String> {
     let filter = filters.first().map_or("", |filter| filter.as_str());
     let mut ceilings = Ceilings::read(Path::new(FILE))?;
     println!(
-        "{:<36} {:>12} {:>10}  libraries",
+        "{:<36} {:>12} {:>10}  libraries  code lines",
         "operation", "instructions", "ceiling"
     );
     let mut counted = Vec::new();
     let mut held = true;
-    count(filter, |Count { row, own, foreign }| {
+    count(filter, |counted_row| {
+        let Count {
+            row,
+            own,
+            foreign,
+            lines,
+        } = counted_row;
         let ceiling = ceilings
             .of(&row)
             .map_or("-".to_owned(), |ceiling| ceiling.to_string());
@@ -87,7 +94,7 @@ fn count_all(arguments: &[String]) -> Result<bool, String> {
             Judgement::Unknown => "  HAS NO CEILING",
         };
         held &= matches!(judgement, Judgement::Held | Judgement::Low);
-        println!("{row:<36} {own:>12} {ceiling:>10} {foreign:>10}{remark}");
+        println!("{row:<36} {own:>12} {ceiling:>10} {foreign:>10} {lines:>11}{remark}");
         counted.push((row, own));
     })?;
     if sets {

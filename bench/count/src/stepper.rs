@@ -13,12 +13,14 @@
 
 use core::ffi::{c_int, c_void};
 use core::hint::black_box;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::fs;
 use std::io;
 use std::ops::Range;
 
 use punctual_switch::instructions::{read_time_stamp, step_instructions};
+
+use crate::interrupt;
 
 /// An operation of a scenario: the place of its row, from 0.
 pub(crate) type Operation = u64;
@@ -26,8 +28,9 @@ pub(crate) type Operation = u64;
 /// The window that begins here belongs to no operation.
 pub(crate) const NONE: Operation = Operation::MAX;
 
-/// A window as it is told: its operation, instructions of the program, and those of libraries.
-pub(crate) type Told = [u64; 3];
+/// A window as it is told: its operation, instructions of the program, those of libraries, and the
+/// lines of the program's code that they are in.
+pub(crate) type Told = [u64; 4];
 
 const MOST_WINDOWS: usize = 256;
 /// No window has begun.
@@ -37,12 +40,20 @@ const NOT_YET: u64 = u64::MAX;
 static WANTED: AtomicU64 = AtomicU64::new(0);
 /// How many there are.
 static WINDOWS: AtomicU64 = AtomicU64::new(0);
-static TOLD: [[AtomicU64; 3]; MOST_WINDOWS] =
-    [const { [const { AtomicU64::new(0) }; 3] }; MOST_WINDOWS];
+static TOLD: [[AtomicU64; 4]; MOST_WINDOWS] =
+    [const { [const { AtomicU64::new(0) }; 4] }; MOST_WINDOWS];
 /// The operation of the window that has begun.
 static OPERATION: AtomicU64 = AtomicU64::new(NONE);
 static OWN: AtomicU64 = AtomicU64::new(NOT_YET);
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
+/// Lines of the program's code in the window: 64 bytes each.
+static LINES: AtomicU64 = AtomicU64::new(0);
+/// By line, as far as there is room: the last window that touched it, from 1.
+static TOUCHED: [AtomicU32; MOST_LINES] = [const { AtomicU32::new(0) }; MOST_LINES];
+const LINE_BYTES: u64 = 64;
+const MOST_LINES: usize = 1 << 18;
+/// How many windows have begun.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// Where the instructions of the program are.
 static TEXT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static TIME: AtomicU64 = AtomicU64::new(0);
@@ -142,13 +153,20 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         OPERATION.store(argument, Relaxed);
         OWN.store(0, Relaxed);
         FOREIGN.store(0, Relaxed);
+        LINES.store(0, Relaxed);
+        BEGUN.store(BEGUN.load(Relaxed) + 1, Relaxed);
     }
     let is_own = (TEXT[0].load(Relaxed)..TEXT[1].load(Relaxed)).contains(&at);
     let count = if is_own { &OWN } else { &FOREIGN };
     if OWN.load(Relaxed) != NOT_YET {
         count.store(count.load(Relaxed) + 1, Relaxed);
+        if is_own {
+            touch(at);
+        }
     }
-    let time = TIME.load(Relaxed) + 1;
+    let comes = interrupt::is_asked_for(at);
+    let passes = if comes { argument } else { 0 };
+    let time = TIME.load(Relaxed) + 1 + passes;
     TIME.store(time, Relaxed);
     if READS_CLOCK.load(Relaxed) != 0 {
         registers[libc::REG_RAX as usize] = (time & u64::from(u32::MAX)).cast_signed();
@@ -157,8 +175,20 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     READS_CLOCK.store(u64::from(reads_clock(at)), Relaxed);
     // Nothing else comes until the process ends; the kernel's mask is the first word.
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    let lets = if comes { interrupt::send() } else { 0 };
     // SAFETY: a word of the context.
-    unsafe { *mask = !(1 << (libc::SIGTRAP - 1)) };
+    unsafe { *mask = !(1 << (libc::SIGTRAP - 1) | lets) };
+}
+
+/// The instruction at this address of the program is executed in the window.
+fn touch(at: u64) {
+    let line = at / LINE_BYTES - TEXT[0].load(Relaxed) / LINE_BYTES;
+    let window = BEGUN.load(Relaxed);
+    if let Some(last) = TOUCHED.get(usize::try_from(line).unwrap_or(usize::MAX))
+        && last.swap(window, Relaxed) != window
+    {
+        LINES.store(LINES.load(Relaxed) + 1, Relaxed);
+    }
 }
 
 /// Whether the instruction at this address, which is executed next, is `rdtsc` or `rdtscp`.
@@ -182,6 +212,7 @@ fn end_window() {
         told[0].store(operation, Relaxed);
         told[1].store(OWN.load(Relaxed), Relaxed);
         told[2].store(FOREIGN.load(Relaxed), Relaxed);
+        told[3].store(LINES.load(Relaxed), Relaxed);
     }
     WINDOWS.store(count + 1, Relaxed);
     if count + 1 < WANTED.load(Relaxed) {
