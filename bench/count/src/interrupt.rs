@@ -1,29 +1,24 @@
 //! The preemption signal of a program that is stepped, at an instruction that the program names.
 //!
-//! All signals stay pending while a program is stepped. [`interrupt`] lets the one of the platform
+//! All signals stay pending while a program is stepped. [`crate::stepper::interrupt`] lets the one of the platform
 //! come, as from its timer, after time has passed. The kernel enters a handler without stepping, so
 //! another one stands before the platform's: it goes on stepping, and makes a mark.
 
 use core::ffi::c_int;
-use core::hint::black_box;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::io;
 
 use punctual_switch::instructions::step_instructions;
 
-use crate::stepper::{Operation, mark};
+use crate::stepper::{Operation, lets_come, mark, signal_bit, was_asked_for};
 
-/// Its number; 0: nothing is prepared.
-static SIGNAL: AtomicU32 = AtomicU32::new(0);
 /// The platform's handler.
 static HANDLER: AtomicUsize = AtomicUsize::new(0);
-/// Whether the signal that comes next was asked for.
-static ASKED: AtomicU32 = AtomicU32::new(0);
 
 /// The operation that begins with the first instruction of the handler.
 pub(crate) const PREEMPTION: Operation = 0;
 
-/// What the kernel knows of a signal, in its own words.
+/// The kernel's own structure of a signal's action.
 #[repr(C)]
 #[derive(Default)]
 struct Action {
@@ -45,10 +40,10 @@ pub(crate) fn prepare() -> io::Result<()> {
             continue;
         }
         HANDLER.store(action.handler, Relaxed);
-        SIGNAL.store(signal.unsigned_abs(), Relaxed);
+        lets_come(signal.unsigned_abs());
         action.handler = on_signal as Handler as usize;
         // Another one, of the machine's own time, waits until this one is over.
-        action.mask |= bit(signal.unsigned_abs());
+        action.mask |= signal_bit(signal.unsigned_abs());
         action.flags &= !u64::from(libc::SA_NODEFER.unsigned_abs());
         return exchange(signal, Some(&action), None);
     }
@@ -67,50 +62,10 @@ fn exchange(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> io
     }
 }
 
-fn bit(signal: u32) -> u64 {
-    1 << (signal - 1)
-}
-
-/// So many ticks pass, and the timer's signal comes. In a program that is stepped.
-#[inline(never)]
-pub(crate) extern "C" fn interrupt(ticks: u64) {
-    black_box(ticks);
-}
-
-/// Whether the instruction at this address is the first of [`interrupt`].
-pub(crate) fn is_asked_for(at: u64) -> bool {
-    at == interrupt as extern "C" fn(u64) as usize as u64
-}
-
-/// Sends the signal to the calling kernel thread: the set that is to be let come.
-pub(crate) fn send() -> u64 {
-    let signal = SIGNAL.load(Relaxed);
-    if signal == 0 {
-        return 0;
-    }
-    ASKED.store(1, Relaxed);
-    // SAFETY: all zeros is a valid structure.
-    let mut information: libc::siginfo_t = unsafe { core::mem::zeroed() };
-    information.si_code = libc::SI_TIMER;
-    // SAFETY: calls that may be made in a handler; the structure outlives them.
-    unsafe {
-        let thread = libc::syscall(libc::SYS_gettid);
-        let told = &raw const information;
-        libc::syscall(
-            libc::SYS_rt_tgsigqueueinfo,
-            libc::getpid(),
-            thread,
-            signal,
-            told,
-        );
-    }
-    bit(signal)
-}
-
 /// Goes on stepping, and calls the platform's handler. A signal that nobody asked for is one of the
 /// machine's own time.
 unsafe extern "C" fn on_signal(signal: c_int, information: *mut u8, context: *mut u8) {
-    if ASKED.swap(0, Relaxed) == 0 {
+    if !was_asked_for() {
         return;
     }
     let handler = core::ptr::with_exposed_provenance::<()>(HANDLER.load(Relaxed));

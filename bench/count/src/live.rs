@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_linux::{Child, block, clock_rate, job, next_job, spawn, this_job};
+use punctual_linux::{Child, NoNextJob, block, clock_rate, job, next_job, spawn, this_job};
 use punctual_model::{Class, CpuId, Machine, Ns, PolicyKind, Priority, Span, Task, Work};
 use punctual_thread::sync::{Mutex, Queue};
 use punctual_thread::{Constraint, Runtime, StartError};
@@ -13,9 +13,9 @@ use punctual_trace::Recorder;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::decisions::{LONG, RECORD_BYTES, endless};
-use crate::interrupt::{self, interrupt};
+use crate::interrupt;
 use crate::scenario::{Reading, Scenario};
-use crate::stepper::{NONE, begin, mark};
+use crate::stepper::{NONE, begin, interrupt, mark};
 
 /// The urgency of the first thread of a run.
 const FIRST: u32 = 10;
@@ -180,13 +180,11 @@ fn preempts(threads: u32) -> Result<(), String> {
     let arrival = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&arrival);
     let jobs = move || {
-        loop {
-            let arrived = this_job().map_or(0, |job| job.arrival_ns);
-            told.store(arrived, Ordering::Relaxed);
+        let mut next = this_job().ok_or(NoNextJob);
+        while let Ok(job) = next {
             mark(1);
-            if next_job().is_err() {
-                break;
-            }
+            told.store(job.arrival_ns, Ordering::Relaxed);
+            next = next_job();
         }
     };
     let _detached = spawn("urgent", constraint, jobs).map_err(in_words)?;

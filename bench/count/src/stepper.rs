@@ -20,8 +20,6 @@ use std::ops::Range;
 
 use punctual_switch::instructions::{read_time_stamp, step_instructions};
 
-use crate::interrupt;
-
 /// An operation of a scenario: the place of its row, from 0.
 pub(crate) type Operation = u64;
 
@@ -52,6 +50,10 @@ static LINES: AtomicU64 = AtomicU64::new(0);
 static TOUCHED: [AtomicU32; MOST_LINES] = [const { AtomicU32::new(0) }; MOST_LINES];
 const LINE_BYTES: u64 = 64;
 const MOST_LINES: usize = 1 << 18;
+/// The signal that is let come; 0: none.
+static SIGNAL: AtomicU32 = AtomicU32::new(0);
+/// Whether the one that comes next was asked for.
+static ASKED: AtomicU32 = AtomicU32::new(0);
 /// How many windows have begun.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// Where the instructions of the program are.
@@ -141,6 +143,53 @@ pub(crate) fn pause() {
     unsafe { step_instructions(false) };
 }
 
+/// So many ticks pass, and the timer's signal comes. In a program that is stepped.
+#[inline(never)]
+pub(crate) extern "C" fn interrupt(ticks: u64) {
+    // Unlike a mark: equal functions may become one.
+    black_box((ticks, SIGNAL.load(Relaxed)));
+}
+
+/// From now on [`interrupt`] lets the signal of this number come.
+pub(crate) fn lets_come(signal: u32) {
+    SIGNAL.store(signal, Relaxed);
+}
+
+/// Whether the signal that has come was asked for. Once.
+pub(crate) fn was_asked_for() -> bool {
+    ASKED.swap(0, Relaxed) != 0
+}
+
+/// The place of a signal in a set.
+pub(crate) fn signal_bit(signal: u32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Sends the signal to the calling kernel thread: the set that is to be let come.
+fn send() -> u64 {
+    let signal = SIGNAL.load(Relaxed);
+    if signal == 0 {
+        return 0;
+    }
+    ASKED.store(1, Relaxed);
+    // SAFETY: all zeros is a valid structure.
+    let mut information: libc::siginfo_t = unsafe { core::mem::zeroed() };
+    information.si_code = libc::SI_TIMER;
+    // SAFETY: calls that may be made in a handler; the structure outlives them.
+    unsafe {
+        let thread = libc::syscall(libc::SYS_gettid);
+        let told = &raw const information;
+        libc::syscall(
+            libc::SYS_rt_tgsigqueueinfo,
+            libc::getpid(),
+            thread,
+            signal,
+            told,
+        );
+    }
+    signal_bit(signal)
+}
+
 /// Called between any two instructions, with the state that the second one finds.
 extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a context that is ours until the handler returns.
@@ -164,7 +213,7 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             touch(at);
         }
     }
-    let comes = interrupt::is_asked_for(at);
+    let comes = at == interrupt as extern "C" fn(u64) as usize as u64;
     let passes = if comes { argument } else { 0 };
     let time = TIME.load(Relaxed) + 1 + passes;
     TIME.store(time, Relaxed);
@@ -175,7 +224,7 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     READS_CLOCK.store(u64::from(reads_clock(at)), Relaxed);
     // Nothing else comes until the process ends; the kernel's mask is the first word.
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
-    let lets = if comes { interrupt::send() } else { 0 };
+    let lets = if comes { send() } else { 0 };
     // SAFETY: a word of the context.
     unsafe { *mask = !(1 << (libc::SIGTRAP - 1) | lets) };
 }

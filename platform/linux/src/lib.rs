@@ -62,8 +62,8 @@ pub use record::input::{
 };
 pub use record::limits::sample_in_force;
 pub use record::outcome::{
-    BoundaryCounters, ClocksSeen, CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode,
-    Outcome, Panic, Spread, TakingThread,
+    BoundaryCounters, ClocksSeen, CpuCounters, CpuOutcome, Ending, HeldUp, HeldUpBy, Loss,
+    MissingMethod, Mode, Outcome, Panic, Spread, TakingThread,
 };
 pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};

@@ -23,6 +23,7 @@ const FOREIGN_PROGRAMS: [&str; 4] = [
     "platform/linux/tests/",
     "platform/linux-io/tests/",
     "bench/rivals/src/",
+    "bench/count/src/interrupt.rs",
     "bench/count/src/stepper.rs",
 ];
 

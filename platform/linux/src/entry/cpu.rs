@@ -518,6 +518,7 @@ pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>
     ByPolicy {
         enter: enter::<P, S, DIVIDES>,
         give_way: give_way::<P, S, DIVIDES>,
+        preempt: fast::preempt::<P, S, DIVIDES>,
         change: change::change::<P, S, DIVIDES>,
         lag: change::lag::<P, S>,
         goes_before: goes_before::<P, S>,

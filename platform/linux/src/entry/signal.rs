@@ -15,16 +15,15 @@
 
 use punctual_kern::Event;
 use punctual_linux_io::{is_inside, set_wanted};
-use punctual_model::{Instant, Span};
+use punctual_model::Instant;
 use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
 use crate::entry::interrupted::Interrupted;
 use crate::entry::missing::note_hole;
 use crate::entry::request::open_gate;
 use crate::entry::switch::running_group;
-use crate::record::library_wait::{LONGEST_STEP_NS, SPIN_LIMIT_NS};
 use crate::record::light::Light;
-use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
+use crate::record::limits::DEFERRAL_LIMIT_NS;
 use crate::record::local::{current_light, local};
 use crate::record::per_cpu::PerCpu;
 use crate::sys;
@@ -120,9 +119,8 @@ unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
     let light = current_light();
     let spins = library && host.text.spins(found.instruction);
     let spins = light.is_some_and(|light| {
-        let step = Span::from_ticks(host.clock().ticks(LONGEST_STEP_NS));
-        let spun = light.library_wait.spins(now, spins, step);
-        host.clock().ns(spun.ticks()) >= SPIN_LIMIT_NS
+        let step = host.limits.spin_step;
+        light.library_wait.spins(now, spins, step) >= host.limits.spin
     });
     if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
         host.retry();
@@ -156,7 +154,7 @@ fn wait_until(host: &PerCpu, armed: Instant, now: Instant) -> Instant {
     if ahead > 0 && now < armed {
         host.count(|c| c.early_timers += 1);
     }
-    let longest = ahead.max(host.clock().ticks(EARLY_SPIN_NS));
+    let longest = ahead.max(host.limits.early_spin);
     let mut last = now;
     while last < armed && armed.since(last).ticks() <= longest {
         punctual_switch::instructions::pause();
@@ -199,7 +197,12 @@ unsafe fn preempt(host: *const PerCpu, event: Event, context: *mut u8, errno: i3
 unsafe fn take(host: *const PerCpu, event: Event) {
     set_wanted(false);
     // SAFETY: the host is alive.
-    let enter = unsafe { (*host).by_policy.enter };
+    let by_policy = unsafe { &raw const (*host).by_policy };
     // SAFETY: gate closed, no reference into scheduler state is alive.
-    unsafe { enter(host, event) };
+    unsafe {
+        match event {
+            Event::Tick => ((*by_policy).preempt)(host),
+            _ => ((*by_policy).enter)(host, event),
+        }
+    }
 }

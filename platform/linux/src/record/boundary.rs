@@ -21,17 +21,20 @@
 //!
 //! Source: CompOSe §3.3 and §4.1 (a constant time between slots, and what it is spent on).
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 
 use punctual_kern::SlotTerms;
 use punctual_model::{Instant, PolicyKind, Span};
 
-use crate::record::outcome::{BoundaryCounters, Spread};
+use crate::record::outcome::{BoundaryCounters, HeldUp, HeldUpBy, Spread};
 use crate::time::distribution::Distribution;
 
 /// The core decides so long before a slot starts, at most: longer than an entry takes that sets the
 /// timer, on a virtual machine.
 pub(crate) const AHEAD_NS: u64 = 40_000;
+
+/// Boundaries that were held up are kept, so many at most: 64 KiB.
+const MOST_HELD_UP: usize = 4_096;
 
 /// The frame of a CPU whose own policy divides time, in ticks.
 #[derive(Clone, Debug)]
@@ -103,6 +106,8 @@ struct Taken {
     taken: Span,
     /// Of that, until the entry had come: its timer was late.
     late: Span,
+    /// The same of the start of the slot alone.
+    late_start: Span,
     /// Executed by the core.
     work: Span,
     /// Of what was taken, nobody's.
@@ -145,11 +150,13 @@ pub(crate) struct Boundaries {
     over_own: Cell<u64>,
     over_timer: Cell<u64>,
     over_missing: Cell<u64>,
+    /// The start of each slot, in ticks, that was held up by something outside of the core.
+    held_up: RefCell<Vec<(Instant, HeldUpBy)>>,
 }
 
 impl Boundaries {
     /// Of this frame, and with this noise of missing time, from the start of the run on.
-    /// Allocates 12 KiB.
+    /// Allocates 76 KiB.
     pub(crate) fn new(frame: SlotFrame, noise: Span) -> Boundaries {
         let (_, next) = frame.around(Instant::ZERO);
         Boundaries {
@@ -166,6 +173,26 @@ impl Boundaries {
             over_own: Cell::new(0),
             over_timer: Cell::new(0),
             over_missing: Cell::new(0),
+            held_up: RefCell::new(Vec::with_capacity(MOST_HELD_UP)),
+        }
+    }
+
+    /// The slots that were held up, in order, as far as there was room; in nanoseconds by `ns`.
+    pub(crate) fn held_up(&self, ns: impl Fn(u64) -> u64) -> Vec<HeldUp> {
+        let of = |&(start, by): &(Instant, HeldUpBy)| HeldUp {
+            start_ns: ns(start.ticks()),
+            by,
+        };
+        self.held_up.borrow().iter().map(of).collect()
+    }
+
+    /// The slot that began then was held up.
+    fn note_held_up(&self, start: Instant, by: HeldUpBy) {
+        // What has room does not allocate.
+        if let Ok(mut all) = self.held_up.try_borrow_mut()
+            && all.len() < all.capacity()
+        {
+            all.push((start, by));
         }
     }
 
@@ -199,6 +226,7 @@ impl Boundaries {
         let taken = Taken {
             taken: entry.left.since(edge),
             late: entry.entered.since(edge),
+            late_start: entry.entered.since(edge),
             work: entry.work,
             // What was missing before the edge has delayed nothing here.
             missing: new.min(entry.left.since(edge)),
@@ -220,6 +248,7 @@ impl Boundaries {
         let all = Taken {
             taken: took,
             late,
+            late_start: taken.late_start,
             work: before.work.saturating_add(taken.work),
             missing: before.missing.saturating_add(taken.missing),
         };
@@ -250,6 +279,14 @@ impl Boundaries {
             more(&self.disturbed);
         } else if let Some((edge, at)) = began {
             late.keep(at.since(edge));
+        }
+        let held_up = match () {
+            () if all.missing > self.noise => Some(HeldUpBy::MissingTime),
+            () if all.late_start > self.noise => Some(HeldUpBy::LateTimer),
+            () => None,
+        };
+        if let (Some((edge, _)), Some(by)) = (began, held_up) {
+            self.note_held_up(edge, by);
         }
         let declared = self.frame.scheduling;
         if !declared.is_zero() && all.taken > declared {
@@ -370,6 +407,33 @@ mod tests {
         assert_eq!(over(&before), [0, 0, 1]);
         let free = seen(0, &[(448, 500, 0), (1_003, 9, 0)]);
         assert_eq!(over(&free), [0; 3], "nothing is declared");
+    }
+
+    #[test]
+    fn a_slot_that_was_held_up_is_kept_with_the_cause_and_no_other() {
+        let all = Boundaries::new(frame(50), Span::from_ticks(4));
+        let enter = |entered: u64, missing: u64| {
+            all.leave(Leaving {
+                entered: at(entered),
+                work: Span::from_ticks(2),
+                left: at(entered + 2),
+                ran: true,
+                missing: Span::from_ticks(missing),
+                runs: true,
+                by_group: false,
+            });
+        };
+        // In time; at its start by nine late; late as well, because time was missing.
+        enter(400, 0);
+        enter(500, 0);
+        enter(930, 0);
+        enter(1_009, 0);
+        enter(1_400, 0);
+        enter(1_508, 8);
+        let seen = all.held_up(|ticks| ticks);
+        let seen: Vec<_> = seen.iter().map(|held| (held.start_ns, held.by)).collect();
+        let missing = HeldUpBy::MissingTime;
+        assert_eq!(seen, [(1_000, HeldUpBy::LateTimer), (1_500, missing)]);
     }
 
     #[test]

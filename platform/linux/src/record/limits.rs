@@ -2,6 +2,7 @@
 
 use punctual_model::Span;
 
+use crate::record::library_wait::{LONGEST_STEP_NS, SPIN_LIMIT_NS};
 use crate::shared::kicks::WINDOW_NS;
 use crate::sys::SwitchWatch;
 use crate::time::clock::Clock;
@@ -99,6 +100,12 @@ pub(crate) struct Limits {
     pub(crate) near: Span,
     /// [`WINDOW_NS`].
     pub(crate) kick_window: Span,
+    /// [`EARLY_SPIN_NS`].
+    pub(crate) early_spin: u64,
+    /// [`SPIN_LIMIT_NS`].
+    pub(crate) spin: Span,
+    /// [`LONGEST_STEP_NS`].
+    pub(crate) spin_step: Span,
 }
 
 impl Limits {
@@ -113,6 +120,9 @@ impl Limits {
             answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
             kick_window: Span::from_ticks(clock.ticks(WINDOW_NS)),
+            early_spin: clock.ticks(EARLY_SPIN_NS),
+            spin: Span::from_ticks(clock.ticks(SPIN_LIMIT_NS)),
+            spin_step: Span::from_ticks(clock.ticks(LONGEST_STEP_NS)),
         }
     }
 

@@ -158,6 +158,27 @@ pub struct CpuOutcome<S> {
     /// Threads of the machine that took time from it, in order, as far as the kernel tells this
     /// user and there was room.
     pub takers: Vec<TakingThread>,
+    /// Slots of its frame that began late for a reason outside of the core, in order, as far as
+    /// there was room.
+    pub held_up: Vec<HeldUp>,
+}
+
+/// A slot that something outside of the core held up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldUp {
+    /// Its start, in nanoseconds of the run.
+    pub start_ns: u64,
+    /// The cause.
+    pub by: HeldUpBy,
+}
+
+/// The cause of a slot that was held up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeldUpBy {
+    /// Time was missing between the end of the slot before and its owner's turn.
+    MissingTime,
+    /// The entry of its start came behind the start: its timer, or the CPU's wake-up, was late.
+    LateTimer,
 }
 
 /// Time that a thread of the machine took from a CPU.
@@ -217,6 +238,7 @@ impl<S> Outcome<S> {
             spawned: cpu.spawned,
             waits: cpu.waits,
             takers: cpu.takers,
+            held_up: cpu.held_up,
         };
         Outcome {
             cpus: self.cpus.into_iter().map(without).collect(),

@@ -22,7 +22,7 @@ use crate::record::early::{Early, STEP_NS};
 use crate::record::forgo;
 use crate::record::light::Light;
 use crate::record::limits::{GAP_NS, Limits, RETRY_NS, WAKE_MARGIN_NS};
-use crate::record::outcome::{CpuCounters, Panic};
+use crate::record::outcome::{CpuCounters, HeldUp, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
 use crate::record::takers::{MOST_TAKERS, Questions, Taken};
@@ -102,6 +102,8 @@ pub(crate) struct ByPolicy {
     pub(crate) enter: unsafe fn(host: *const PerCpu, event: Event),
     /// The same for [`Event::Yield`], which switches most often.
     pub(crate) give_way: unsafe fn(host: *const PerCpu),
+    /// The same for [`Event::Tick`] in the preemption signal.
+    pub(crate) preempt: unsafe fn(host: *const PerCpu),
     /// Another constraint for a thread, whose first arrival is at an instant, or a phase after its
     /// zero-lag instant where that is later.
     pub(crate) change: unsafe fn(*const PerCpu, ThreadId, Constraint, Instant),
@@ -323,6 +325,13 @@ impl PerCpu {
                 by_group: runs.is_some_and(|light| light.group.get().is_some()),
             });
         }
+    }
+
+    /// The slots of its frame that were held up. After the run.
+    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
+        let ns = |ticks| self.clock().ns(ticks);
+        let boundaries = self.boundaries.as_ref();
+        boundaries.map_or_else(Vec::new, |all| all.held_up(ns))
     }
 
     /// Gives the run its origin. Gate closed, before the first entry.

@@ -111,6 +111,7 @@ where
     if let Ok(mut all) = shared.taken.lock() {
         all.push((index, taken));
     }
+    let held_up = shared_cpu.host.held_up();
     let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
     let panics = reap(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
@@ -122,6 +123,7 @@ where
         spawned,
         waits,
         takers: Vec::new(),
+        held_up,
     };
     start.map(|_| (outcome, panics))
 }

@@ -10,10 +10,11 @@ mod tests;
 
 use core::sync::atomic::Ordering;
 
-use punctual_kern::{Decision, Event, FastOutcome, JobStamp, Next, Policy, Sink};
+use punctual_kern::{Decision, Entry, Event, FastOutcome, JobStamp, Next, Policy, Sink};
 use punctual_model::{Instant, Span};
 
-use super::{Core, RESEND_NS};
+use super::{Core, Cpu, RESEND_NS, enter};
+use crate::entry::switch::switch_here;
 use crate::record::light::{Light, NOTHING};
 use crate::record::per_cpu::PerCpu;
 
@@ -61,12 +62,41 @@ impl<P: Policy, S: Sink> Core<P, S> {
         (light, executed): (&Light, u64),
         outcome: FastOutcome,
     ) -> *const Light {
-        let FastOutcome { next, arm, stamp } = outcome;
         host.book_fast(now, light, executed);
         // A signal's entry may come before the thread has read what was refused.
         if !matches!(event, Event::Tick) {
             light.tell(None);
         }
+        self.go_on(host, now, outcome)
+    }
+
+    /// The entry of a timer that came for the core alone, by its signal: the core serves what is
+    /// due, on its slow path, and the platform has nothing of its own to do. `None`: it may have,
+    /// and nothing has happened.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn step_due(&mut self, host: &PerCpu, now: Instant) -> Option<*const Light> {
+        let arrived = host.arrived.get()?;
+        let is_open = now < self.fast_until
+            && now.since(arrived).ticks() <= host.limits.entry
+            && host.fires_at().is_none()
+            && host.is_undisturbed();
+        let (light, executed) = self.usual_interval(host, now).filter(|_| is_open)?;
+        host.arrived.set(None);
+        host.book_fast(now, light, executed);
+        let entry = Entry::at(now, &Event::Tick);
+        let Decision { next, arm, .. } = self.shard.handle_slowly(entry, &mut self.sink);
+        let stamp = match next {
+            Next::Thread(id) => self.shard.job_stamp(id),
+            _ => JobStamp::NONE,
+        };
+        Some(self.go_on(host, now, FastOutcome { next, arm, stamp }))
+    }
+
+    /// Whoever was chosen goes on, unless the platform has to look at more than the timer. Returns
+    /// the thread that runs then.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn go_on(&mut self, host: &PerCpu, now: Instant, outcome: FastOutcome) -> *const Light {
+        let FastOutcome { next, arm, stamp } = outcome;
         let near = now.saturating_add(host.limits.near);
         if let Next::Thread(id) = next
             && !self.shard.has_message()
@@ -92,9 +122,15 @@ impl<P: Policy, S: Sink> Core<P, S> {
         now: Instant,
         event: &Event,
     ) -> Option<(&'static Light, u64)> {
-        if !self.is_open(host, now, event) {
-            return None;
+        match self.is_open(host, now, event) {
+            true => self.usual_interval(host, now),
+            false => None,
         }
+    }
+
+    /// The same, whatever is due.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn usual_interval(&self, host: &PerCpu, now: Instant) -> Option<(&'static Light, u64)> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() }?;
         let last = host.last_entry.load(Ordering::Relaxed);
@@ -228,4 +264,28 @@ impl<P: Policy, S: Sink> Core<P, S> {
             Instant::ZERO
         };
     }
+}
+
+/// [`enter`] for [`Event::Tick`] by a signal: nearly all of those are of the timer, which comes for
+/// the core.
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn preempt<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
+    // SAFETY: as in `decide`; the borrow ends with the block.
+    let target = unsafe {
+        let cpu = &*host.cast::<Cpu<P, S>>();
+        let now = cpu.host.clock().now();
+        (*cpu.core.get()).step_due(&cpu.host, now)
+    };
+    let Some(target) = target else {
+        // SAFETY: as the caller vouches.
+        return unsafe { enter::<P, S, DIVIDES>(host, Event::Tick) };
+    };
+    if DIVIDES {
+        // SAFETY: the host is alive, and this reference ends here.
+        unsafe { &*host }.leave_entry(target, None);
+    }
+    // SAFETY: as in `enter_here`.
+    unsafe { switch_here(host, target) };
 }
