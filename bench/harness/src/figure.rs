@@ -1,4 +1,7 @@
-//! One figure: samples of a primitive and of its rivals, as quantiles and ratios.
+//! One figure: samples of a primitive and of its rivals, by turns, as quantiles and ratios.
+//!
+//! A machine that others use changes its speed within minutes. So ours and each rival take turns in
+//! one run, each turn has a ratio, and a figure has the median of the ratios with their spread.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -7,6 +10,7 @@ use punctual_linux::{ClockSource, clock_rate};
 use punctual_model::readable;
 use serde::Serialize;
 
+use super::told::{does, instructions};
 use punctual_terminal::machine::Fact;
 use punctual_terminal::output::JSON_FORMAT;
 use punctual_terminal::table::Table;
@@ -20,8 +24,8 @@ pub(crate) struct Bench {
     rivals: Vec<(&'static str, MeasureRival)>,
 }
 
-type Measure = Box<dyn FnOnce() -> Result<Measured, String>>;
-type MeasureRival = Box<dyn FnOnce() -> Result<Vec<f64>, String>>;
+type Measure = Box<dyn Fn() -> Result<Measured, String>>;
+type MeasureRival = Box<dyn Fn() -> Result<Vec<f64>, String>>;
 
 /// What figures are told in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -86,6 +90,35 @@ pub(crate) struct Measured {
     pub(crate) notes: Vec<String>,
     /// How many observations are behind the samples, if it is not their number.
     pub(crate) observations: Option<usize>,
+    /// Samples of a kind that are told apart, by the name of the kind.
+    pub(crate) parts: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Measured {
+    /// The next turn of the same.
+    fn add(&mut self, turn: Measured) {
+        self.samples.extend(turn.samples);
+        let sum = |a: u64, b: u64| a.saturating_add(b);
+        self.missing_ns = match (self.missing_ns, turn.missing_ns) {
+            (Some(a), Some(b)) => Some(sum(a, b)),
+            (a, b) => a.or(b),
+        };
+        for note in turn.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.observations = match (self.observations, turn.observations) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        for (name, samples) in turn.parts {
+            match self.parts.iter_mut().find(|(of, _)| *of == name) {
+                Some((_, all)) => all.extend(samples),
+                None => self.parts.push((name, samples)),
+            }
+        }
+    }
 }
 
 impl From<Vec<f64>> for Measured {
@@ -101,12 +134,12 @@ impl Bench {
     /// A primitive of some microseconds or more.
     pub(crate) fn new(
         name: impl Into<String>,
-        ours: impl FnOnce() -> Result<Vec<f64>, String> + 'static,
+        ours: impl Fn() -> Result<Vec<f64>, String> + 'static,
     ) -> Bench {
         Bench {
             name: name.into(),
             unit: Unit::Ns,
-            ours: Box::new(|| ours().map(Measured::from)),
+            ours: Box::new(move || ours().map(Measured::from)),
             rivals: Vec::new(),
         }
     }
@@ -114,7 +147,7 @@ impl Bench {
     /// The same, with what must be said about it.
     pub(crate) fn with_notes(
         name: impl Into<String>,
-        ours: impl FnOnce() -> Result<Measured, String> + 'static,
+        ours: impl Fn() -> Result<Measured, String> + 'static,
     ) -> Bench {
         Bench {
             unit: Unit::Ns,
@@ -125,7 +158,7 @@ impl Bench {
     /// A primitive of light threads, told in cycles.
     pub(crate) fn in_cycles(
         name: impl Into<String>,
-        ours: impl FnOnce() -> Result<Measured, String> + 'static,
+        ours: impl Fn() -> Result<Measured, String> + 'static,
     ) -> Bench {
         Bench {
             name: name.into(),
@@ -139,51 +172,127 @@ impl Bench {
     pub(crate) fn against(
         mut self,
         name: &'static str,
-        rival: impl FnOnce() -> Result<Vec<f64>, String> + 'static,
+        rival: impl Fn() -> Result<Vec<f64>, String> + 'static,
     ) -> Bench {
         self.rivals.push((name, Box::new(rival)));
         self
     }
 
-    /// Measures. A rival that cannot be measured here is skipped, with the reason.
+    /// The names of its rivals.
+    #[cfg(test)]
+    pub(crate) fn rivals(&self) -> impl Iterator<Item = &'static str> {
+        self.rivals.iter().map(|(name, _)| *name)
+    }
+
+    /// Measures so many turns of ours and each rival; one, if there is none. A rival that cannot be
+    /// measured here is skipped, with the reason. `goes_on` is asked before each turn but the
+    /// first.
     ///
     /// # Errors
     /// Why the primitive cannot be measured here.
-    pub(crate) fn measure(self) -> Result<Figure, String> {
+    pub(crate) fn measure(
+        &self,
+        turns: usize,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<Figure, String> {
+        let turns = if self.rivals.is_empty() { 1 } else { turns };
+        let mut ours = Measured::default();
+        let mut rivals: Vec<RivalTurns> =
+            self.rivals.iter().map(|_| RivalTurns::default()).collect();
+        for turn in 0..turns {
+            if turn > 0 && !goes_on() {
+                ours.notes.push(format!("{turn} turns of {turns}"));
+                break;
+            }
+            let measured = (self.ours)()?;
+            let median = median(&measured.samples).ok_or("there are no samples")?;
+            ours.add(measured);
+            for ((_, measure), rival) in self.rivals.iter().zip(&mut rivals) {
+                if rival.reason.is_none() {
+                    rival.take(measure(), median);
+                }
+            }
+        }
+        Ok(self.figure(ours, rivals))
+    }
+
+    fn figure(&self, ours: Measured, taken: Vec<RivalTurns>) -> Figure {
         let scale = self.unit.per_ns();
-        let measured = (self.ours)()?;
-        let ours = Quantiles::of(measured.samples, scale).ok_or("there are no samples")?;
         let (mut rivals, mut skipped) = (Vec::new(), Vec::new());
-        for (name, measure) in self.rivals {
-            let samples = measure();
-            let reason = samples.as_ref().err().cloned();
-            let Some(rival) = samples.ok().and_then(|all| Quantiles::of(all, scale)) else {
-                let reason = reason.unwrap_or_else(|| "there are no samples".into());
+        for (&(name, _), turns) in self.rivals.iter().zip(taken) {
+            if let Some(reason) = turns.reason {
                 skipped.push(Skipped { name, reason });
                 continue;
+            }
+            let Some(all) = Quantiles::of(turns.samples, scale) else {
+                continue;
             };
+            let ratios = Quantiles::of(turns.ratios.clone(), 1.0);
+            let least = turns.ratios.into_iter().fold(f64::INFINITY, f64::min);
             rivals.push(Rival {
                 name,
-                p50: rival.p50,
-                p99: rival.p99,
-                n: rival.n,
-                ratio: hundredths(rival.p50 / ours.p50.max(f64::MIN_POSITIVE)),
+                does: does(&self.name, name),
+                p50: all.p50,
+                p99: all.p99,
+                n: all.n,
+                ratio: ratios.as_ref().map_or(0.0, |ratios| ratios.p50),
+                least: hundredths(least),
+                most: ratios.as_ref().map_or(0.0, |ratios| ratios.max),
+                turns: ratios.as_ref().map_or(0, |ratios| ratios.n),
             });
         }
-        let Quantiles { p50, p99, max, n } = ours;
-        Ok(Figure {
-            name: self.name,
+        let parts = ours.parts.into_iter().map(|(name, samples)| Part {
+            name,
+            all: Quantiles::of(samples, scale),
+        });
+        let all = Quantiles::of(ours.samples, scale).unwrap_or_default();
+        Figure {
+            name: self.name.clone(),
             unit: self.unit,
-            p50,
-            p99,
-            max,
-            n: measured.observations.unwrap_or(n),
-            missing_ns: measured.missing_ns,
-            notes: measured.notes,
+            p50: all.p50,
+            p99: all.p99,
+            max: all.max,
+            n: ours.observations.unwrap_or(all.n),
+            instructions: instructions(&self.name),
+            missing_ns: ours.missing_ns,
+            parts: parts.collect(),
+            notes: ours.notes,
             rivals,
             skipped,
-        })
+        }
     }
+}
+
+/// The turns of a rival.
+#[derive(Default)]
+struct RivalTurns {
+    samples: Vec<f64>,
+    /// By turn, how many times longer it took than ours.
+    ratios: Vec<f64>,
+    /// Why it cannot be measured here.
+    reason: Option<String>,
+}
+
+impl RivalTurns {
+    /// One turn of it, and the median of ours in that turn.
+    fn take(&mut self, samples: Result<Vec<f64>, String>, ours: f64) {
+        match samples {
+            Ok(samples) => match median(&samples) {
+                Some(median) => {
+                    self.ratios.push(median / ours.max(f64::MIN_POSITIVE));
+                    self.samples.extend(samples);
+                }
+                None => self.reason = Some("there are no samples".into()),
+            },
+            Err(reason) => self.reason = Some(reason),
+        }
+    }
+}
+
+fn median(samples: &[f64]) -> Option<f64> {
+    let mut samples = samples.to_vec();
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len().checked_sub(1)? / 2).copied()
 }
 
 /// A measured primitive.
@@ -195,9 +304,14 @@ pub(crate) struct Figure {
     p99: f64,
     max: f64,
     n: usize,
+    /// The most instructions that one operation may take (`cargo xtask count`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<u64>,
     /// Time that the machine took while ours was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     rivals: Vec<Rival>,
@@ -218,11 +332,26 @@ impl Figure {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Rival {
     name: &'static str,
+    /// What it does, and how far that is the same.
+    does: &'static str,
     p50: f64,
     p99: f64,
     n: usize,
-    /// How many times longer it takes, at the median.
+    /// How many times longer it takes, at the median of a turn; the median of all turns, the least
+    /// and the most.
     ratio: f64,
+    least: f64,
+    most: f64,
+    turns: usize,
+}
+
+/// Samples of a kind.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Part {
+    name: &'static str,
+    /// `None`: there was none.
+    #[serde(flatten)]
+    all: Option<Quantiles>,
 }
 
 /// A rival that is not there, and why.
@@ -251,6 +380,7 @@ impl<'a> Report<'a> {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 struct Quantiles {
     p50: f64,
     p99: f64,
@@ -287,6 +417,38 @@ pub(crate) fn time(units: u32, work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / f64::from(units.max(1))
 }
 
+impl Rival {
+    fn told(&self) -> String {
+        let Rival {
+            name,
+            p50,
+            ratio,
+            least,
+            most,
+            ..
+        } = self;
+        match self.turns {
+            0 | 1 => format!("{name} {p50:.1} ({ratio}x)"),
+            _ => format!("{name} {p50:.1} ({ratio}x: {least} to {most})"),
+        }
+    }
+}
+
+/// What each rival of these figures does.
+fn rivals_told(figures: &[Figure]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for rival in figures.iter().flat_map(|figure| &figure.rivals) {
+        let line = format!("  {}: {}", rival.name, rival.does);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\n\nrivals\n{}", lines.join("\n")),
+    }
+}
+
 /// The figures for people.
 pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
     let mut text = String::new();
@@ -301,11 +463,11 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
         ">p99",
         ">max",
         ">n",
+        ">instructions",
         ">missing",
-        "rivals, p50 (times ours)",
+        "rivals, p50 (times ours: least to most of the turns)",
     ]);
     for figure in figures {
-        let rival = |r: &Rival| format!("{} {} ({}x)", r.name, number(r.p50), r.ratio);
         let missing = figure
             .missing_ns
             .map_or_else(String::new, |ns| readable(ns).to_string());
@@ -316,16 +478,39 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
             number(figure.p99),
             number(figure.max),
             figure.n.to_string(),
+            figure
+                .instructions
+                .map_or_else(String::new, |most| format!("<= {most}")),
             missing,
             figure
                 .rivals
                 .iter()
-                .map(rival)
+                .map(Rival::told)
                 .collect::<Vec<_>>()
                 .join(", "),
         ]);
+        for part in &figure.parts {
+            let of = |value: fn(&Quantiles) -> f64| {
+                part.all
+                    .as_ref()
+                    .map_or_else(String::new, |all| number(value(all)))
+            };
+            let n = part.all.as_ref().map_or(0, |all| all.n);
+            table.row(vec![
+                format!("  {}", part.name),
+                figure.unit.name().into(),
+                of(|all| all.p50),
+                of(|all| all.p99),
+                of(|all| all.max),
+                n.to_string(),
+                String::new(),
+                String::new(),
+                String::new(),
+            ]);
+        }
     }
     let _ = write!(text, "\n{table}");
+    text.push_str(&rivals_told(figures));
     text.truncate(text.trim_end().len());
     text
 }
@@ -333,25 +518,68 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     #[test]
     fn quantiles_and_ratios_are_those_of_the_samples() {
         let ours = || Ok((1..=100).map(f64::from).collect());
         let bench = Bench::new("ours", ours).against("rival", || Ok(vec![500.0; 3]));
-        let figure = bench.measure().expect("samples");
+        let figure = bench.measure(3, || true).expect("samples");
         assert_eq!(
             (figure.p50, figure.p99, figure.max, figure.n),
-            (50.0, 99.0, 100.0, 100)
+            (50.0, 99.0, 100.0, 300)
         );
         assert_eq!(figure.rivals[0].ratio, 10.0);
-        assert_eq!(figure.rivals[0].n, 3);
+        assert_eq!((figure.rivals[0].n, figure.rivals[0].turns), (9, 3));
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_a_turn_and_has_its_spread_over_the_turns() {
+        let turn = Rc::new(Cell::new(0.0));
+        let theirs = Rc::clone(&turn);
+        let ours = move || {
+            turn.set(turn.get() + 1.0);
+            Ok(vec![10.0 * turn.get()])
+        };
+        // The machine slows down, and the rival with it, but in one turn.
+        let rival = move || {
+            let slower = if theirs.get() == 4.0 { 3.0 } else { 2.0 };
+            Ok(vec![slower * 10.0 * theirs.get()])
+        };
+        let bench = Bench::new("ours", ours).against("rival", rival);
+        let figure = bench.measure(5, || true).expect("samples");
+        let rival = &figure.rivals[0];
+        assert_eq!([rival.ratio, rival.least, rival.most], [2.0, 2.0, 3.0]);
+        assert_eq!((figure.n, rival.turns), (5, 5));
+        assert!(rival.told().contains("(2x: 2 to 3)"), "{}", rival.told());
+    }
+
+    #[test]
+    fn samples_of_a_kind_are_told_in_rows_of_their_own() {
+        let ours = || {
+            Ok(Measured {
+                samples: vec![1.0, 9.0],
+                parts: vec![("in time", vec![1.0]), ("late", vec![])],
+                ..Measured::default()
+            })
+        };
+        let bench = Bench::with_notes("ours", ours).against("rival", || Ok(vec![1.0]));
+        let figure = bench.measure(2, || true).expect("samples");
+        let part = |index: usize| figure.parts[index].all.map(|all| (all.max, all.n));
+        assert_eq!((part(0), part(1)), (Some((1.0, 2)), None));
+        assert!(render(&[], &[figure]).contains("in time"));
     }
 
     #[test]
     fn without_samples_there_is_no_figure_and_a_rival_that_fails_is_skipped_with_its_reason() {
-        assert!(Bench::new("empty", || Ok(vec![])).measure().is_err());
+        assert!(
+            Bench::new("empty", || Ok(vec![]))
+                .measure(1, || true)
+                .is_err()
+        );
         let bench = Bench::new("ours", || Ok(vec![1.0])).against("gone", || Err("no".into()));
-        let figure = bench.measure().expect("a sample");
+        let figure = bench.measure(10, || true).expect("a sample");
         assert!(figure.rivals.is_empty());
         let remarks: Vec<String> = figure.remarks().collect();
         assert_eq!(remarks, ["gone is skipped: no"]);

@@ -340,7 +340,7 @@ fn of_slots(counters: &CpuCounters) -> Option<String> {
 pub(super) const MOST_NS: u64 = 20_000_000_000;
 
 impl Notebook {
-    fn measured(&self, outcome: &Flown) -> Result<Measured, String> {
+    pub(super) fn measured(&self, outcome: &Flown) -> Result<Measured, String> {
         let failure = self.failure.lock();
         if let Some(why) = failure.unwrap_or_else(PoisonError::into_inner).take() {
             return Err(why);
@@ -369,6 +369,7 @@ impl Notebook {
             missing_ns: Some(missing.sum()),
             notes,
             observations: None,
+            parts: Vec::new(),
         })
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn benches() -> Vec<Bench> {
 }
 
 /// A word taken and given back in one way, on a kernel thread of its own.
-fn word(taking: Taking) -> impl FnOnce() -> Samples + 'static {
+fn word(taking: Taking) -> impl Fn() -> Samples + 'static {
     move || {
         let cycles = on(place()?, move || Ok(take_and_give_back(SAMPLES, taking)))?;
         if cycles.is_empty() {

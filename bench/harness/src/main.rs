@@ -24,6 +24,7 @@ mod sharing;
 mod sim;
 mod slots;
 mod switching;
+mod told;
 mod yielding;
 
 use std::process::ExitCode;
@@ -61,12 +62,17 @@ use punctual_terminal::{machine, output};
     version,
     after_help = "Examples:\n  \
     punctual bench                 # all figures, a minute or two\n  \
-    punctual bench switch          # those with `switch` in their name\n  \
+    punctual bench switch          # those with `switch` in their name, ten turns beside rivals\n  \
+    punctual bench wake --turns 1  # one turn: a tenth of the time, and a ratio without spread\n  \
     punctual bench --json > here.json"
 )]
 struct Args {
     /// Take only the figures whose name contains this
     filter: Option<String>,
+    /// So many turns of each primitive and its rivals, whose ratios are told with their spread: 10
+    /// with a filter, else 1
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    turns: Option<u16>,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -74,6 +80,9 @@ struct Args {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// Turns of what somebody asks for by name.
+const TURNS: usize = 10;
 
 fn main() -> ExitCode {
     if let Some(good) = punctual_rivals::barriers::is_answered() {
@@ -100,6 +109,11 @@ fn execute(args: &Args) -> Ended {
         output::remark("remark: this build is not optimised, and its figures mean nothing");
     }
     benches.retain(|bench| bench.name.contains(filter));
+    let turns = match (args.turns, &args.filter) {
+        (Some(turns), _) => turns.into(),
+        (None, Some(_)) => TURNS,
+        (None, None) => 1,
+    };
     let interrupt = Interrupt::listen()?;
     let mut figures = Vec::new();
     let mut ending = Ending::Good;
@@ -115,7 +129,7 @@ fn execute(args: &Args) -> Ended {
         if !args.quiet {
             output::remark(format!("[{}/{count}] {}", index + 1, bench.name));
         }
-        match bench.measure() {
+        match bench.measure(turns, || !interrupt.is_wanted()) {
             Ok(figure) => {
                 for remark in figure.remarks() {
                     output::remark(format!("remark: {remark}"));

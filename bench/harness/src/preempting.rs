@@ -22,6 +22,12 @@ const EVERY: Span<Ns> = Span::from_us(200);
 /// The distance of releases whose lateness is measured.
 const RELEASES: Span<Ns> = Span::from_ms(1);
 
+/// The idle time before a thread of another CPU is woken: it sleeps for long, for a moment, or looks
+/// all the while.
+const IDLE: Span<Ns> = Span::from_ms(1);
+const BUSY: Span<Ns> = Span::from_us(120);
+const SPINNING: Span<Ns> = Span::from_us(50);
+
 /// What a thread promises that looks at the clock itself, in nanoseconds.
 const PROMISED_NS: u64 = 10_000_000;
 
@@ -29,8 +35,18 @@ const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 pub(super) fn benches() -> Vec<Bench> {
     let bare = || signals::bare(place()?, EVERY.as_ns());
+    let rearmed = || signals::rearmed(place()?, EVERY.as_ns());
+    let woken = |idle: Span<Ns>, spins| {
+        let idle = u32::try_from(idle.as_ns()).unwrap_or(u32::MAX);
+        move || kernel::wake_other_cpu(place()?, idle, spins)
+    };
+    let across = |name: &str, idle| {
+        let name = format!("wake.cross_cpu.{name}");
+        Bench::in_cycles(name, move || wake_cross_cpu(idle))
+    };
     vec![
         Bench::in_cycles("preempt.resume", || preempt_resume(false))
+            .against("one-shot timer set again, two switches", rearmed)
             .against("bare signal, sigreturn", bare),
         Bench::in_cycles("preempt.checkpoint", || preempt_resume(true))
             .against("bare signal, sigreturn", bare),
@@ -44,8 +60,13 @@ pub(super) fn benches() -> Vec<Bench> {
                 "SCHED_DEADLINE, distance off its period",
                 rival(timers::deadline),
             ),
-        Bench::in_cycles("wake.cross_cpu", wake_cross_cpu)
+        across("idle", IDLE)
+            .against("futex, as long asleep", woken(IDLE, false))
+            .against("a thread that spins", woken(IDLE, true)),
+        across("busy", BUSY)
+            .against("futex, as long asleep", woken(BUSY, false))
             .against("futex", rival(kernel::futex_other_cpu)),
+        across("spinning", SPINNING).against("a thread that spins", woken(SPINNING, true)),
     ]
 }
 
@@ -111,9 +132,9 @@ fn timer_latency() -> Result<Measured, String> {
     Live::of(FIXED, tasks).run(&notebook)
 }
 
-/// From the last instruction of a job to the first one of its successor on another CPU, which
-/// sleeps.
-fn wake_cross_cpu() -> Result<Measured, String> {
+/// From the last instruction of a job to the first one of its successor on another CPU, which has
+/// had nothing to do for about as long as `distance`: it sleeps if that is worth it.
+fn wake_cross_cpu(distance: Span<Ns>) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();
     let origin = Instant::now();
@@ -128,9 +149,9 @@ fn wake_cross_cpu() -> Result<Measured, String> {
             kept.end();
         }
     });
-    let mut successor = delayed("second", RELEASES);
+    let mut successor = delayed("second", distance);
     successor.cpu = CpuId(1);
     successor.after = vec![TaskId(0)];
-    let tasks = vec![(delayed("first", RELEASES), first), (successor, second)];
+    let tasks = vec![(delayed("first", distance), first), (successor, second)];
     Live::of(FIXED, tasks).run(&notebook)
 }

@@ -1,15 +1,18 @@
 //! How late slots begin in a frame of time division: of light threads, and of kernel threads.
+//!
+//! All slots are one figure. Below it stand those in time, those whose timer was late, and those at
+//! whose boundary time was missing, as the run noted it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use punctual_linux::job::now_ns;
-use punctual_linux::{Backed, Body, Member};
+use punctual_linux::{Backed, Body, HeldUp, HeldUpBy, Member};
 use punctual_model::{Ns, PolicyKind, Slot, Span, Task};
 use punctual_rivals::slots::{FRAME_NS, SLOTS_NS, Way, boundaries};
 
 use super::figure::{Bench, Measured};
-use super::live::{Live, Notebook, endless, place};
+use super::live::{Live, MOST_NS, Notebook, endless, place};
 
 /// Slots that count.
 const SAMPLES: usize = if cfg!(debug_assertions) { 50 } else { 1_000 };
@@ -64,15 +67,57 @@ fn owner(index: usize, early: u64) -> Task {
     task
 }
 
+/// How late slots began: their starts, and by how much, in nanoseconds.
+type Starts = Arc<Mutex<Vec<(u64, u64)>>>;
+
+/// The lateness of slots as the run's own notes tell it apart.
+fn told_apart(mut measured: Measured, starts: &Starts, cpu: &[HeldUp]) -> Measured {
+    let starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
+    let of = |by: Option<HeldUpBy>| {
+        let is_of = |start: u64| {
+            // Ticks and nanoseconds are rounded apart.
+            let held = cpu
+                .iter()
+                .find(|held| held.start_ns.abs_diff(start) < 1_000);
+            held.map(|held| held.by) == by
+        };
+        let those = starts.iter().filter(|(start, _)| is_of(*start));
+        those.map(|&(_, late)| late as f64).collect()
+    };
+    measured.parts = vec![
+        ("in time", of(None)),
+        ("late timer", of(Some(HeldUpBy::LateTimer))),
+        ("missing time", of(Some(HeldUpBy::MissingTime))),
+    ];
+    measured
+}
+
+/// Runs the two owners, the second of which keeps the starts of its slots.
+fn fly(
+    (notebook, starts): (&Notebook, &Starts),
+    early: u64,
+    owners: Vec<(Task, Body)>,
+) -> Result<Measured, String> {
+    let (_, outcome) = Live::of(policy(early), owners).fly(notebook, MOST_NS)?;
+    let held_up = outcome.cpus.first().map_or(&[][..], |cpu| &cpu.held_up);
+    Ok(told_apart(notebook.measured(&outcome)?, starts, held_up))
+}
+
 /// Computes, and tells how late its slots begin, until there are enough. `clock`: the run's, in
 /// nanoseconds.
-fn watch(notebook: &Notebook, clock: impl Fn() -> u64, is_over: impl Fn() -> bool) {
+fn watch(
+    (notebook, starts): (&Notebook, &Starts),
+    clock: impl Fn() -> u64,
+    is_over: impl Fn() -> bool,
+) {
     let mut last = clock();
     while !notebook.is_over() && !is_over() {
         let now = clock();
         if now.saturating_sub(last) > AWAY_NS {
             let late = now.saturating_sub(ns(SLOTS_NS[1].0)) % ns(FRAME_NS);
             notebook.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+            let mut starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
+            starts.push((now - late, late));
             if notebook.len() >= SAMPLES {
                 notebook.end();
             }
@@ -83,23 +128,24 @@ fn watch(notebook: &Notebook, clock: impl Fn() -> u64, is_over: impl Fn() -> boo
 
 /// Two light threads.
 fn light() -> Result<Measured, String> {
-    let notebook = Notebook::default();
-    let (kept, seen) = (notebook.clone(), notebook.clone());
+    let (notebook, starts) = (Notebook::default(), Starts::default());
+    let (kept, seen, all) = (notebook.clone(), notebook.clone(), Arc::clone(&starts));
     let first: Body = Box::new(move |_| {
         while !seen.is_over() {
             std::hint::spin_loop();
         }
     });
-    let second: Body = Box::new(move |_| watch(&kept, || now_ns().unwrap_or(0), || false));
+    let clock = || now_ns().unwrap_or(0);
+    let second: Body = Box::new(move |_| watch((&kept, &all), clock, || false));
     let owners = vec![(owner(0, early()), first), (owner(1, early()), second)];
-    Live::of(policy(early()), owners).run(&notebook)
+    fly((&notebook, &starts), early(), owners)
 }
 
 /// Two kernel-backed threads: each slot is a change of class, as for whole programs. `early`: time
 /// in front of each slot that is nobody's, in which its program is woken.
 fn backed(early: u64) -> Result<Measured, String> {
-    let notebook = Notebook::default();
-    let (kept, seen) = (notebook.clone(), notebook.clone());
+    let (notebook, starts) = (Notebook::default(), Starts::default());
+    let (kept, seen, all) = (notebook.clone(), notebook.clone(), Arc::clone(&starts));
     // When the clock of the run was zero.
     let origin = Arc::new(OnceLock::new());
     let known = Arc::clone(&origin);
@@ -113,7 +159,7 @@ fn backed(early: u64) -> Result<Measured, String> {
             return;
         };
         let clock = || at + u64::try_from(then.elapsed().as_nanos()).unwrap_or(0);
-        watch(&kept, clock, || member.is_over());
+        watch((&kept, &all), clock, || member.is_over());
     });
     let (first, second) = match (first, second) {
         (Ok(first), Ok(second)) => (first, second),
@@ -126,7 +172,7 @@ fn backed(early: u64) -> Result<Measured, String> {
         drop(second.run());
     });
     let owners = vec![(owner(0, early), first), (owner(1, early), second)];
-    Live::of(policy(early), owners).run(&notebook)
+    fly((&notebook, &starts), early, owners)
 }
 
 /// A body of one job.

@@ -83,7 +83,7 @@ pub(super) fn benches() -> Vec<Bench> {
 /// A rival where the light threads run.
 pub(super) fn rival(
     measure: fn(punctual_rivals::Place) -> Samples,
-) -> impl FnOnce() -> Samples + 'static {
+) -> impl Fn() -> Samples + 'static {
     move || measure(place()?)
 }
 

@@ -19,7 +19,7 @@ fn figures_are_told_as_documented() {
 
 #[test]
 fn a_switch_through_the_core_is_measured_beside_those_of_others() {
-    let done = output(&["bench", "switch.fixed_priority.2", "--json"]);
+    let done = output(&["bench", "switch.fixed_priority.2", "--json", "--turns", "1"]);
     assert_eq!(code(&done), 0);
     let report = json(&done);
     assert_obeys(&report, "bench");
@@ -44,6 +44,24 @@ fn a_switch_through_the_core_is_measured_beside_those_of_others() {
 }
 
 #[test]
+fn turns_give_a_ratio_its_spread_and_rivals_say_what_they_do() {
+    let done = output(&["bench", "mutex.uncontended", "--json", "--turns", "3"]);
+    assert_eq!(code(&done), 0);
+    let report = json(&done);
+    assert_obeys(&report, "bench");
+    let figure = &report["figures"][0];
+    assert!(figure["instructions"].as_u64() > Some(0), "{figure:#}");
+    let rivals = figure["rivals"].as_array().expect("a list");
+    assert_eq!(rivals.len(), 2);
+    for rival in rivals {
+        let number = |key: &str| rival[key].as_f64().expect("a number");
+        assert_eq!(rival["turns"], 3);
+        assert!(number("least") <= number("ratio") && number("ratio") <= number("most"));
+        assert_ne!(rival["does"], "");
+    }
+}
+
+#[test]
 fn the_figures_have_the_names_that_they_are_known_by() {
     for name in [
         "switch.direct_full",
@@ -63,7 +81,7 @@ fn the_figures_have_the_names_that_they_are_known_by() {
         "io.read_ready",
         "io.read_blocking",
     ] {
-        let done = output(&["bench", name, "--json", "-q"]);
+        let done = output(&["bench", name, "--json", "-q", "--turns", "1"]);
         assert_eq!(code(&done), 0, "{name}");
         let report = json(&done);
         assert_obeys(&report, "bench");
@@ -89,7 +107,7 @@ fn gangs_of_two_are_measured_beside_the_barriers_of_others() {
         ("gang.skew.spin", 1),
         ("gang.skew.timer", 0),
     ] {
-        let done = output(&["bench", name, "--json", "-q"]);
+        let done = output(&["bench", name, "--json", "-q", "--turns", "1"]);
         assert_eq!(code(&done), 0, "{name}");
         let report = json(&done);
         assert_obeys(&report, "bench");

@@ -3,13 +3,13 @@
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
 use crate::Samples;
 use crate::batch::batches;
-use crate::call::{check, futex};
+use crate::call::{check, futex, now, sleep_until};
 use crate::thread::{Place, finish, on, start};
 
 /// Round trips of one batch.
@@ -69,6 +69,58 @@ pub fn futex_same_cpu(place: Place) -> Samples {
 pub fn futex_other_cpu(place: Place) -> Samples {
     let other = place.other.ok_or("only one CPU may be used")?;
     ping_pong(place, other)
+}
+
+/// Wake-ups of one figure.
+const WAKES: u32 = if cfg!(debug_assertions) { 20 } else { 500 };
+/// Nobody looks for longer.
+const LONGEST_NS: i64 = 5_000_000_000;
+
+/// A thread of another CPU is woken after both have had nothing to do for `idle_ns`: from a word
+/// that is written to its first instruction. It sleeps until it is woken by a futex, or `spins`.
+///
+/// # Errors
+/// When there is only one CPU, and when a thread cannot be started.
+pub fn wake_other_cpu(place: Place, idle_ns: u32, spins: bool) -> Samples {
+    let other = place.other.ok_or("only one CPU may be used")?;
+    // Which wake-up this is, and when its word was written.
+    let turn = Arc::new((AtomicU32::new(0), AtomicI64::new(0)));
+    let theirs = Arc::clone(&turn);
+    let waits = start(place, other, move || {
+        let (turn, stamp) = &*theirs;
+        let end = now()? + LONGEST_NS;
+        let mut late = Vec::new();
+        for next in 1..=WAKES {
+            while turn.load(Ordering::Acquire) != next {
+                if spins {
+                    std::hint::spin_loop();
+                } else {
+                    let _woken = futex(turn, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, next - 1);
+                }
+                if spins && now()? > end {
+                    return Err("nobody has woken it".to_owned());
+                }
+            }
+            late.push((now()? - stamp.load(Ordering::Relaxed)) as f64);
+        }
+        Ok(late)
+    })?;
+    let wakes = start(place, place.cpu, move || {
+        let (turn, stamp) = &*turn;
+        let mut at = now()?;
+        for next in 1..=WAKES {
+            at = now()?.max(at + i64::from(idle_ns));
+            sleep_until(at)?;
+            stamp.store(now()?, Ordering::Relaxed);
+            turn.store(next, Ordering::Release);
+            if !spins {
+                let _woken = futex(turn, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+            }
+        }
+        Ok::<(), String>(())
+    })?;
+    finish(wakes)??;
+    finish(waits)?
 }
 
 /// Whose turn it is, and 2 when the game is over.

@@ -2,8 +2,10 @@
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Instant;
+
+use corosensei::{Coroutine, CoroutineResult};
 
 use crate::Samples;
 use crate::call::check;
@@ -34,6 +36,45 @@ pub fn bare(place: Place, every_ns: u64) -> Samples {
     })
 }
 
+/// The same where the handler does what a preemption does, too: it switches to another stack, where
+/// the interruption is counted, and back, and sets its one-shot timer again.
+///
+/// # Errors
+/// When there is no timer.
+pub fn rearmed(place: Place, every_ns: u64) -> Samples {
+    on(place, move || {
+        let mut other = Coroutine::new(|yielder, ()| {
+            loop {
+                COUNT.fetch_add(1, Ordering::Relaxed);
+                yielder.suspend(());
+            }
+        });
+        handle()?;
+        let timer = Timer::new()?;
+        let mut again = Again {
+            other: &raw mut other,
+            timer: &raw const timer,
+            every_ns,
+        };
+        AGAIN.store(&raw mut again, Ordering::Relaxed);
+        let started = timer.set(every_ns, 0);
+        let holes = holes(INTERRUPTIONS, || COUNT.load(Ordering::Relaxed));
+        AGAIN.store(null_mut(), Ordering::Relaxed);
+        drop(timer);
+        started.map(|()| holes)
+    })
+}
+
+/// What an interruption does besides.
+struct Again {
+    other: *mut Coroutine<(), (), ()>,
+    timer: *const Timer,
+    every_ns: u64,
+}
+
+/// Null: nothing. Written and read by one thread and its handler.
+static AGAIN: AtomicPtr<Again> = AtomicPtr::new(null_mut());
+
 /// The holes that interruptions make in a loop, in nanoseconds, the clock's reading included.
 /// `count` says how many there have been. The loop gives up after two seconds.
 pub fn holes(most: usize, count: impl Fn() -> u64) -> Vec<f64> {
@@ -56,7 +97,23 @@ pub fn holes(most: usize, count: impl Fn() -> u64) -> Vec<f64> {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    COUNT.fetch_add(1, Ordering::Relaxed);
+    let again = AGAIN.load(Ordering::Relaxed);
+    // SAFETY: null, or of the thread that is interrupted, which uses it nowhere but here.
+    let Some(Again {
+        other,
+        timer,
+        every_ns,
+    }) = (unsafe { again.as_ref() })
+    else {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    // SAFETY: as above.
+    let CoroutineResult::Yield(()) = (unsafe { (**other).resume(()) }) else {
+        return;
+    };
+    // SAFETY: as above. A timer that exists is set.
+    let _ = unsafe { (**timer).set(*every_ns, 0) };
 }
 
 fn handle() -> Result<(), String> {
@@ -73,7 +130,13 @@ fn handle() -> Result<(), String> {
 struct Timer(libc::timer_t);
 
 impl Timer {
+    /// One that fires again and again.
     fn start(every_ns: u64) -> Result<Timer, String> {
+        let timer = Timer::new()?;
+        timer.set(every_ns, every_ns).map(|()| timer)
+    }
+
+    fn new() -> Result<Timer, String> {
         // SAFETY: an event is plain numbers.
         let mut event: libc::sigevent = unsafe { zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -85,20 +148,25 @@ impl Timer {
         let made =
             unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
         check("timer_create", made)?;
-        let timer = Timer(timer);
-        let nanoseconds = i64::try_from(every_ns).unwrap_or(1_000_000);
-        let every = libc::timespec {
-            tv_sec: nanoseconds / 1_000_000_000,
-            tv_nsec: nanoseconds % 1_000_000_000,
+        Ok(Timer(timer))
+    }
+
+    /// Fires after so many nanoseconds, and then every so many.
+    fn set(&self, after_ns: u64, every_ns: u64) -> Result<(), String> {
+        let span = |ns: u64| {
+            let nanoseconds = i64::try_from(ns).unwrap_or(1_000_000);
+            libc::timespec {
+                tv_sec: nanoseconds / 1_000_000_000,
+                tv_nsec: nanoseconds % 1_000_000_000,
+            }
         };
         let setting = libc::itimerspec {
-            it_interval: every,
-            it_value: every,
+            it_interval: span(every_ns),
+            it_value: span(after_ns),
         };
-        // SAFETY: the timer was made above.
-        let set = unsafe { libc::timer_settime(timer.0, 0, &raw const setting, null_mut()) };
-        check("timer_settime", set)?;
-        Ok(timer)
+        // SAFETY: this value made the timer.
+        let set = unsafe { libc::timer_settime(self.0, 0, &raw const setting, null_mut()) };
+        check("timer_settime", set).map(drop)
     }
 }
 

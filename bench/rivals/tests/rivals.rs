@@ -53,6 +53,7 @@ fn what_every_linux_has_is_measured() {
     measured("lock_pi", locks::futex_lock_pi(place()));
     measured("wake", locks::futex_wake_nobody(place()));
     measured("signal", signals::bare(place(), 200_000));
+    measured("rearmed", signals::rearmed(place(), 200_000));
     measured("nanosleep", timers::nanosleep(place()));
     measured("flips", flips::flips(place(), 8));
 }

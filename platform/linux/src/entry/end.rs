@@ -1,7 +1,5 @@
 //! The end of a run on a CPU: nothing unsettled after the horizon, a limit, or an order to stop.
 
-use core::sync::atomic::Ordering;
-
 use punctual_model::Instant;
 
 use crate::record::input::RunOptions;
@@ -44,9 +42,6 @@ impl End {
 
     /// Whether the run has ended for a CPU whose core counts so many unsettled jobs.
     pub(crate) fn is_reached(&self, shared: &Shared, now: Instant, unsettled: u64) -> bool {
-        shared.stop.load(Ordering::Relaxed)
-            || shared.abort.load(Ordering::Relaxed)
-            || now >= self.limit
-            || (now >= self.horizon && unsettled == 0)
+        shared.is_to_end() || now >= self.limit || (now >= self.horizon && unsettled == 0)
     }
 }

@@ -96,6 +96,14 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Whether somebody wants the run to end.
+    #[inline]
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.abort.load(Ordering::Relaxed)
+    }
+}
+
 /// The functions that depend on the policy, called through here by code that does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByPolicy {

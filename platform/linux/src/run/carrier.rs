@@ -3,7 +3,7 @@
 //! The carrier keeps the gate closed whenever it has the processor, so a signal never switches away
 //! from it; it looks at everything itself, all the time or after every sleep.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 
 use punctual_kern::{Event, Policy, Sink};
 use punctual_model::{Instant, Span};
@@ -273,8 +273,7 @@ fn has_news(host: &PerCpu) -> bool {
 }
 
 fn is_to_end(host: &PerCpu) -> bool {
-    let shared = &host.shared;
-    shared.stop.load(Ordering::Relaxed) || shared.abort.load(Ordering::Relaxed)
+    host.shared.is_to_end()
 }
 
 /// A sleep that was to end at `wake` for something due a little later ended at `now`.

@@ -79,6 +79,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let is_open = now < self.fast_until
             && now.since(arrived).ticks() <= host.limits.entry
             && host.fires_at().is_none()
+            && !host.shared.is_to_end()
             && host.is_undisturbed();
         let (light, executed) = self.usual_interval(host, now).filter(|_| is_open)?;
         host.arrived.set(None);

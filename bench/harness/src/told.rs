@@ -1,0 +1,350 @@
+//! What is told beside figures: what a rival does and how far that is the same, and instructions.
+
+/// By the beginning of a row and a rival: what it does in the operation that is measured, and what
+/// of ours it does not. The first that fits counts.
+const DOES: &[(&str, &str, &str)] = &[
+    (
+        "",
+        "boost.context",
+        "a jump to another stack of the same thread and back, halved: no decision, clock, record or storage",
+    ),
+    (
+        "",
+        "corosensei",
+        "a coroutine resumed and suspended, halved: inlined, no decision, clock or record",
+    ),
+    (
+        "",
+        "swapcontext",
+        "a switch of the C library: registers, and the mask of signals by a system call",
+    ),
+    (
+        "",
+        "sched_yield",
+        "a yield of one of two threads of one urgency on one CPU: the kernel's decision and switch",
+    ),
+    (
+        "wake.cross_cpu",
+        "futex",
+        "half of a round trip of two threads on two CPUs, each of which sleeps until it is woken",
+    ),
+    (
+        "",
+        "futex, as long asleep",
+        "a thread of another CPU that has slept for as long is woken: to its first instruction",
+    ),
+    (
+        "",
+        "a thread that spins",
+        "a word that is written, to a thread of another CPU that looks at it all the while",
+    ),
+    (
+        "",
+        "futex",
+        "half of a wake-up and a wait of two threads on one CPU: the same hand-over by the kernel",
+    ),
+    (
+        "",
+        "pipe",
+        "half of a round trip of a byte between two threads on one CPU",
+    ),
+    (
+        "",
+        "POSIX message queue",
+        "half of a round trip of a message between two threads on one CPU, by urgency",
+    ),
+    (
+        "",
+        "without a tree",
+        "the same yield where one policy orders the CPU: what the levels add",
+    ),
+    (
+        "",
+        "decided by the core",
+        "the same decision where the core asks the policy itself",
+    ),
+    (
+        "",
+        "one scheduler, no capability",
+        "the same switch below one scheduler",
+    ),
+    (
+        "",
+        "pthread",
+        "pthread_create and join, with a stack that the C library keeps",
+    ),
+    (
+        "mutex.contended",
+        "pthread mutex",
+        "the same two threads, of SCHED_FIFO: one holds it, a more urgent one wants it and gets it",
+    ),
+    (
+        "mutex.contended",
+        "pthread mutex, inheriting",
+        "the same, where the holder inherits the priority, as ours does",
+    ),
+    (
+        "lock.scheduler.contended",
+        "pthread mutex",
+        "the same two threads, of SCHED_FIFO: one holds it, a more urgent one wants it and gets it",
+    ),
+    (
+        "lock.scheduler.contended",
+        "pthread mutex, inheriting",
+        "the same, where the holder inherits the priority",
+    ),
+    (
+        "",
+        "pthread mutex",
+        "lock and unlock that nobody else wants: an atomic instruction, no system call",
+    ),
+    (
+        "",
+        "pthread mutex, inheriting",
+        "the same with priority inheritance: the thread's number instead of a bit",
+    ),
+    (
+        "",
+        "compare-and-exchange",
+        "the least that keeps two CPUs apart: a locked instruction and a store",
+    ),
+    (
+        "",
+        "compare-and-exchange, not locked",
+        "the same against signals of one CPU alone",
+    ),
+    (
+        "",
+        "restartable sequence",
+        "plain loads and stores that a signal begins again",
+    ),
+    ("", "rseq", "the same by the kernel's restartable sequences"),
+    (
+        "",
+        "futex wake, nobody waits",
+        "one system call that finds nobody",
+    ),
+    (
+        "",
+        "futex lock and unlock, inheriting",
+        "the kernel's own lock, always by two system calls",
+    ),
+    (
+        "",
+        "bare signal, sigreturn",
+        "the same hole by a periodic timer and an empty handler: no decision, switch or timer to set",
+    ),
+    (
+        "",
+        "one-shot timer set again, two switches",
+        "the same hole: the handler goes to another stack and back, and sets its timer again",
+    ),
+    (
+        "",
+        "clock_nanosleep",
+        "a sleep to an absolute instant on an idle CPU: nobody is preempted",
+    ),
+    (
+        "",
+        "clock_nanosleep, a less urgent thread computes",
+        "the same beside a thread of SCHED_FIFO that is preempted, as in ours",
+    ),
+    (
+        "",
+        "SCHED_DEADLINE, distance off its period",
+        "how regular its wake-ups are; it does not tell how late all of them are",
+    ),
+    (
+        "",
+        "read by a pthread",
+        "the same calls by a thread of the kernel",
+    ),
+    (
+        "",
+        "read by pthreads",
+        "the same calls by threads of the kernel",
+    ),
+    (
+        "",
+        "epoll_wait by pthreads",
+        "the same, where both wait for events first and read then",
+    ),
+    (
+        "",
+        "sched_setscheduler, two processes",
+        "a more urgent thread changes the class of two processes at the instants of the same frame",
+    ),
+    (
+        "",
+        "SIGSTOP and SIGCONT, two processes",
+        "the same by signals that stop and continue",
+    ),
+    (
+        "",
+        "cgroup quota (cpu.max), two processes",
+        "the same by the quota of control groups, of ordinary processes",
+    ),
+    (
+        "policy.swap",
+        "sched_setscheduler",
+        "the class of each of as many ready threads changed and changed back",
+    ),
+    (
+        "",
+        "sched_setscheduler",
+        "the class of a ready thread changed and changed back",
+    ),
+    (
+        "",
+        "cgroup made",
+        "a control group made, to which nothing is granted yet",
+    ),
+    ("", "SimSo", "the same set and duration, in Python"),
+    (
+        "",
+        "rtrb",
+        "the same tokens through a queue of one producer and one consumer",
+    ),
+    (
+        "",
+        "rtrb chunks",
+        "the same slices through a queue of one producer and one consumer",
+    ),
+    (
+        "",
+        "crossbeam-channel",
+        "the same tokens through a bounded channel",
+    ),
+    (
+        "",
+        "a plain call",
+        "a function that is not inlined: no firing rule, no tokens",
+    ),
+    (
+        "",
+        "a thread per actor",
+        "two threads of the kernel on one CPU that wait for each other's tokens in channels",
+    ),
+    (
+        "",
+        "a line there and back",
+        "two CPUs that answer each other through two lines: the least by which they can meet",
+    ),
+    (
+        "",
+        "pthread barrier",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+    (
+        "",
+        "libgomp, active",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+    (
+        "",
+        "libgomp, passive",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+    (
+        "",
+        "libomp, active",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+    (
+        "",
+        "libomp, passive",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+    (
+        "",
+        "MPI",
+        "a barrier of two on the same two CPUs, a round each",
+    ),
+];
+
+/// What a rival of a row does; empty: nobody has said.
+pub(super) fn does(row: &str, rival: &str) -> &'static str {
+    let is = |(start, name, _): &&(&str, &str, &str)| row.starts_with(start) && *name == rival;
+    DOES.iter().find(is).map_or("", |(_, _, does)| does)
+}
+
+/// Rows of `cargo xtask count` that count the operation of a row here: the sum of them, divided.
+const COUNTED: &[(&str, &[&str], u64)] = &[
+    ("switch.fixed_priority.2", &["live.yield.2"], 1),
+    ("switch.fixed_priority.32", &["live.yield.32"], 1),
+    ("switch.fixed_priority.1000", &["live.yield.1000"], 1),
+    (
+        "switch.core.fixed_priority.2",
+        &["switch.core.fixed_priority.2"],
+        1,
+    ),
+    ("switch.core.edf.2", &["switch.core.edf.2"], 1),
+    ("switch.direct", &["switch.direct"], 1),
+    ("wake.fixed_priority.2", &["live.wake.2", "live.block.2"], 2),
+    (
+        "wake.fixed_priority.32",
+        &["live.wake.32", "live.block.32"],
+        2,
+    ),
+    ("mutex.uncontended", &["live.mutex.uncontended"], 1),
+    ("mutex.contended", &["live.mutex.contended"], 1),
+    ("queue.one_to_one", &["live.queue.request_and_reply"], 2),
+    ("thread.create_join", &["live.thread.create_and_join"], 1),
+    (
+        "preempt.resume",
+        &["live.preemption.in.2", "live.preemption.back.2"],
+        1,
+    ),
+    ("timer.latency", &["live.preemption.in.2"], 1),
+    ("sim job, 10 tasks, not recorded", &["sim.job"], 1),
+    ("sim job, 10 tasks, recorded", &["sim.job_recorded"], 1),
+    (
+        "dataflow.decision",
+        &["firing.decision.2", "firing.rest.2"],
+        1,
+    ),
+    ("gang.barrier.linear.spin.2", &["gang.barrier.linear.2"], 2),
+];
+
+/// The ceilings of this build's source, which `cargo xtask count` holds.
+const CEILINGS: &str = include_str!("../../ceilings.toml");
+
+/// The most instructions that an operation of ours may take, where they are counted.
+pub(super) fn instructions(row: &str) -> Option<u64> {
+    let (_, rows, by) = COUNTED.iter().find(|(of, ..)| *of == row)?;
+    let ceilings = rows.iter().map(|row| ceiling(row));
+    ceilings.sum::<Option<u64>>().map(|sum| sum.div_ceil(*by))
+}
+
+fn ceiling(row: &str) -> Option<u64> {
+    CEILINGS.lines().find_map(|line| {
+        let (name, count) = line.split_once('=')?;
+        let is_it = name.trim().trim_matches('"') == row;
+        is_it.then(|| count.trim().parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_that_is_said_to_be_counted_has_a_ceiling() {
+        for (row, counted, _) in COUNTED {
+            assert!(
+                instructions(row).is_some_and(|most| most > 0),
+                "{row}: {counted:?}"
+            );
+        }
+        assert_eq!(instructions("tree.promote"), None);
+    }
+
+    #[test]
+    fn every_rival_says_what_it_does() {
+        for bench in crate::all() {
+            for rival in bench.rivals() {
+                assert_ne!(does(&bench.name, rival), "", "{}: {rival}", bench.name);
+            }
+        }
+    }
+}
