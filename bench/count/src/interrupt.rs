@@ -1,8 +1,9 @@
 //! The preemption signal of a program that is stepped, at an instruction that the program names.
 //!
-//! All signals stay pending while a program is stepped. [`crate::stepper::interrupt`] lets the one of the platform
-//! come, as from its timer, after time has passed. The kernel enters a handler without stepping, so
-//! another one stands before the platform's: it goes on stepping, and makes a mark.
+//! All signals stay pending while a program is stepped. [`crate::stepper::interrupt`] lets the one
+//! of the platform come, as from its timer, after time has passed. The kernel enters a handler
+//! without stepping, so another one stands before the platform's: it goes on stepping, and makes a
+//! mark.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

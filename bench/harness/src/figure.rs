@@ -332,7 +332,7 @@ impl Figure {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Rival {
     name: &'static str,
-    /// What it does, and how far that is the same.
+    /// Its operation, and how far that is the same.
     does: &'static str,
     p50: f64,
     p99: f64,
@@ -434,7 +434,7 @@ impl Rival {
     }
 }
 
-/// What each rival of these figures does.
+/// The operation of each rival of these figures.
 fn rivals_told(figures: &[Figure]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for rival in figures.iter().flat_map(|figure| &figure.rivals) {

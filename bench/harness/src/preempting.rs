@@ -22,8 +22,8 @@ const EVERY: Span<Ns> = Span::from_us(200);
 /// The distance of releases whose lateness is measured.
 const RELEASES: Span<Ns> = Span::from_ms(1);
 
-/// The idle time before a thread of another CPU is woken: it sleeps for long, for a moment, or looks
-/// all the while.
+/// The idle time before a thread of another CPU is woken: it sleeps for long, for a moment, or
+/// looks all the while.
 const IDLE: Span<Ns> = Span::from_ms(1);
 const BUSY: Span<Ns> = Span::from_us(120);
 const SPINNING: Span<Ns> = Span::from_us(50);
@@ -132,8 +132,8 @@ fn timer_latency() -> Result<Measured, String> {
     Live::of(FIXED, tasks).run(&notebook)
 }
 
-/// From the last instruction of a job to the first one of its successor on another CPU, which has
-/// had nothing to do for about as long as `distance`: it sleeps if that is worth it.
+/// From the last instruction of a job to the first one of its successor on another CPU. That has
+/// had nothing to do for about `distance`, and sleeps if it is worth it.
 fn wake_cross_cpu(distance: Span<Ns>) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();

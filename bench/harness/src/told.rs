@@ -1,7 +1,7 @@
-//! What is told beside figures: what a rival does and how far that is the same, and instructions.
+//! Words beside figures: the operation of a rival, and how far it is the same; and instructions.
 
-/// By the beginning of a row and a rival: what it does in the operation that is measured, and what
-/// of ours it does not. The first that fits counts.
+/// By the beginning of a row and a rival: its operation, and the part of ours that it leaves out.
+/// The first that fits counts.
 const DOES: &[(&str, &str, &str)] = &[
     (
         "",
@@ -262,7 +262,7 @@ const DOES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What a rival of a row does; empty: nobody has said.
+/// The operation of a rival of a row; empty: nobody has said.
 pub(super) fn does(row: &str, rival: &str) -> &'static str {
     let is = |(start, name, _): &&(&str, &str, &str)| row.starts_with(start) && *name == rival;
     DOES.iter().find(is).map_or("", |(_, _, does)| does)

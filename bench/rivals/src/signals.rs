@@ -65,7 +65,7 @@ pub fn rearmed(place: Place, every_ns: u64) -> Samples {
     })
 }
 
-/// What an interruption does besides.
+/// The rest of an interruption.
 struct Again {
     other: *mut Coroutine<(), (), ()>,
     timer: *const Timer,

@@ -19,7 +19,7 @@ const SYSTEM_CALLS: [&str; 3] = [
 
 /// Tests that play a foreign program, what we are measured against, and what steps through itself:
 /// these call what they like.
-const FOREIGN_PROGRAMS: [&str; 4] = [
+const FOREIGN_PROGRAMS: [&str; 5] = [
     "platform/linux/tests/",
     "platform/linux-io/tests/",
     "bench/rivals/src/",

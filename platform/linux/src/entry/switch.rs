@@ -1,10 +1,14 @@
 //! The end of an entry: from one light thread, or the carrier, to another.
 
+use core::sync::atomic::Ordering;
+
+use punctual_model::{Instant, Span};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{
     DispatchRecord, Dispatched, SchedulerRecord, dispatch, dispatch_by_system_call,
 };
 
+use crate::record::boundary::Leaving;
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
 use crate::record::thread_group::ThreadGroup;
@@ -101,6 +105,32 @@ impl PerCpu {
             && self.current.get() != target
         {
             group.lower();
+        }
+    }
+
+    /// The entry of a CPU that divides time is about to switch to `target` (null: the carrier). It
+    /// has executed `work`; `None`: all the time. Gate closed.
+    #[inline]
+    pub(crate) fn leave_entry(&self, target: *const Light, work: Option<Span>) {
+        let Some(boundaries) = &self.boundaries else {
+            return;
+        };
+        let entered = Instant::from_ticks(self.last_entry.load(Ordering::Relaxed));
+        if boundaries.is_crossed(entered) {
+            let missing = self.clock().ticks(self.counters.get().missing_ns);
+            let missing = missing + self.known_missing.load(Ordering::Relaxed);
+            // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+            let runs = unsafe { target.as_ref() };
+            let left = self.clock().now();
+            boundaries.leave(Leaving {
+                entered,
+                work: work.unwrap_or(left.since(entered)),
+                left,
+                ran: !self.current.get().is_null(),
+                missing: Span::from_ticks(missing),
+                runs: runs.is_some(),
+                by_group: runs.is_some_and(|light| light.group.get().is_some()),
+            });
         }
     }
 }

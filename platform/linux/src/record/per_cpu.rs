@@ -17,7 +17,7 @@ use punctual_linux_io::{Origin, Ring};
 use punctual_model::{Instant, PolicyKind, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
-use crate::record::boundary::{Boundaries, Leaving, SlotFrame};
+use crate::record::boundary::{Boundaries, SlotFrame};
 use crate::record::early::{Early, STEP_NS};
 use crate::record::forgo;
 use crate::record::light::Light;
@@ -307,32 +307,6 @@ impl PerCpu {
     pub(crate) fn divide(&mut self, frame: Option<SlotFrame>) {
         let noise = Span::from_ticks(self.clock().ticks(GAP_NS));
         self.boundaries = frame.map(|frame| Boundaries::new(frame, noise));
-    }
-
-    /// The entry of a CPU that divides time is about to switch to `target` (null: the carrier). It
-    /// has executed `work`; `None`: all the time. Gate closed.
-    #[inline]
-    pub(crate) fn leave_entry(&self, target: *const Light, work: Option<Span>) {
-        let Some(boundaries) = &self.boundaries else {
-            return;
-        };
-        let entered = Instant::from_ticks(self.last_entry.load(Ordering::Relaxed));
-        if boundaries.is_crossed(entered) {
-            let missing = self.clock().ticks(self.counters.get().missing_ns);
-            let missing = missing + self.known_missing.load(Ordering::Relaxed);
-            // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-            let runs = unsafe { target.as_ref() };
-            let left = self.clock().now();
-            boundaries.leave(Leaving {
-                entered,
-                work: work.unwrap_or(left.since(entered)),
-                left,
-                ran: !self.current.get().is_null(),
-                missing: Span::from_ticks(missing),
-                runs: runs.is_some(),
-                by_group: runs.is_some_and(|light| light.group.get().is_some()),
-            });
-        }
     }
 
     /// The slots of its frame that were held up. After the run.

@@ -93,8 +93,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         Some(self.go_on(host, now, FastOutcome { next, arm, stamp }))
     }
 
-    /// Whoever was chosen goes on, unless the platform has to look at more than the timer. Returns
-    /// the thread that runs then.
+    /// The thread that was chosen goes on, unless the platform has to look at more than the timer.
+    /// Returns the thread that runs then.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on(&mut self, host: &PerCpu, now: Instant, outcome: FastOutcome) -> *const Light {
         let FastOutcome { next, arm, stamp } = outcome;
