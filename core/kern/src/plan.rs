@@ -101,6 +101,12 @@ impl Plan {
         }
     }
 
+    /// Whether nothing is left of it. O(1).
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.next.0 >= self.steps.len()
+    }
+
     /// Whether each entry may be the one that it waits for. O(1).
     #[inline]
     pub fn waits(&self) -> bool {

@@ -5,12 +5,13 @@
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `agenda`
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
-//! `fast`: entries with nothing due.
+//! `fast`: entries with nothing due; `due`: what the last decision named is due.
 
 mod agenda;
 mod block;
 mod budget;
 mod check;
+mod due;
 mod fast;
 mod inherit;
 mod job;
@@ -105,10 +106,7 @@ impl<P: Policy> Shard<P> {
     /// Handles an entry with nothing but an event ([`Shard::handle_entry`]).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
-        match self.handle_fast(now, &event, sink) {
-            Some(outcome) => outcome.decision(),
-            None => self.handle_closed(Entry::at(now, &event), sink),
-        }
+        self.handle_plain(now, &event, sink)
     }
 
     /// Handles one entry. Its instant is clamped so that time never runs backwards, its missing
@@ -116,12 +114,21 @@ impl<P: Policy> Shard<P> {
     /// k·log n, a completion with s successors s·log n.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn handle_entry<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
-        if entry.is_plain()
-            && let Some(outcome) = self.handle_fast(entry.now, entry.event, sink)
-        {
+        match entry.is_plain() {
+            true => self.handle_plain(entry.now, entry.event, sink),
+            false => self.handle_slowly(*entry, sink),
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn handle_plain<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Decision {
+        if let Some(outcome) = self.handle_fast(now, event, sink) {
             return outcome.decision();
         }
-        self.handle_closed(*entry, sink)
+        match self.handle_when_due(now, event, sink) {
+            Some(decision) => decision,
+            None => self.handle_closed(now, event, sink),
+        }
     }
 
     /// Handles an entry on the slow path, whether or not the fast one is open.

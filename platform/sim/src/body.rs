@@ -62,6 +62,11 @@ impl Nudges {
         self.tasks.push(task);
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<TaskId> {
         self.tasks.pop()
     }

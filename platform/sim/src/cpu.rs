@@ -1,6 +1,7 @@
 //! One virtual CPU: its shard, what its threads execute, and the next thing that happens to it.
 
 mod obey;
+mod threads;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,99 +11,21 @@ use punctual_kern::{
     Decision, Entry, Event, Message, MissingCause, Next, NodeId, Plan, Policy, Shard, Sink,
     Uncharged,
 };
-use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
+use punctual_model::{CpuId, Instant, Span, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;
 
 use crate::agendas::Order;
-use crate::body::{Act, Body, Nudges, Step};
+use crate::body::{Act, Nudges, Step};
 use crate::child::{Child, children};
-use crate::declared::Declared;
-use crate::doing::{Doing, Kind};
+use crate::doing::Doing;
 use crate::faults::Faults;
+use crate::parts::{Completion, Counters, CpuInput};
 use crate::random::Random;
-use crate::recorded::{Gap, Recorded, RecordedThread, Recording};
-use crate::run::{Completion, Counters, CpuInput, retimed};
-use crate::{RATE, earlier};
+use crate::recorded::Gap;
+use crate::{NEVER, RATE};
+use threads::{Feed, Times};
 
-/// Arrivals that this platform feeds to one thread.
-struct Feed<'a> {
-    thread: u32,
-    times: Times<'a>,
-    /// Release jitter to draw for each.
-    jitter: Span,
-    /// Nothing is released before this instant.
-    not_before: Instant,
-    until: Instant,
-}
-
-/// Where arrivals come from.
-enum Times<'a> {
-    Declared(ArrivalTimes<'a>),
-    /// Releases, and the arrivals behind them.
-    Recorded(std::vec::IntoIter<(Instant, Instant)>),
-}
-
-/// What the threads of a CPU do, and when its sporadic ones arrive.
-pub(crate) struct Threads<'a> {
-    doing: Vec<Doing<'a>>,
-    feeds: Vec<Feed<'a>>,
-    gaps: Vec<Gap>,
-    plan: Plan,
-}
-
-impl<'a> Threads<'a> {
-    /// What the system declares, and the faults add. Nothing arrives at `end` or later.
-    pub(crate) fn declared(
-        system: &'a System,
-        tables: &CpuTables,
-        (faults, seed): (&Faults, u64),
-        (plan, end): (Plan, Instant),
-        own: &mut Vec<(TaskId, Box<dyn Body + 'a>)>,
-    ) -> Self {
-        let doing = |&(id, _): &(TaskId, _)| {
-            if let Some(at) = own.iter().position(|(task, _)| *task == id) {
-                return Doing::new(Kind::Own(own.swap_remove(at).1));
-            }
-            let task = &system.tasks[id.index()];
-            let body = Declared::new(id, task, tables, faults);
-            Doing::new(Kind::Declared(match retimed(system, id) {
-                true => body.following(faults.per_mille(id)),
-                false => body,
-            }))
-        };
-        Threads {
-            doing: tables.threads.iter().map(doing).collect(),
-            feeds: feeds(system, tables, (faults, seed), end),
-            gaps: Vec::new(),
-            plan,
-        }
-    }
-
-    /// What was recorded.
-    pub(crate) fn recorded(tables: &CpuTables, recording: Recording) -> Threads<'static> {
-        let nothing = std::iter::repeat_with(RecordedThread::default);
-        let threads = recording.threads.into_iter().chain(nothing);
-        let mut feeds = Vec::new();
-        let mut doing = Vec::new();
-        for ((index, _), mut thread) in (0..).zip(&tables.threads).zip(threads) {
-            let times = std::mem::take(&mut thread.arrivals);
-            feeds.push(Feed {
-                thread: index,
-                times: Times::Recorded(times.into_iter()),
-                jitter: Span::ZERO,
-                not_before: Instant::ZERO,
-                until: Instant::MAX,
-            });
-            doing.push(Doing::new(Kind::Recorded(Recorded::new(thread))));
-        }
-        Threads {
-            doing,
-            feeds,
-            gaps: recording.gaps,
-            plan: recording.plan,
-        }
-    }
-}
+pub(crate) use threads::Threads;
 
 /// A standstill that is still to come, then repeats.
 struct Standstill {
@@ -121,9 +44,10 @@ pub(crate) struct Cpu<'a, P, S> {
     children: Vec<Child>,
     /// Which of them decides.
     deciding: Option<usize>,
-    /// When the running section of work or decision ends, if nothing intervenes.
-    section_end: Option<Instant>,
-    timer: Option<Instant>,
+    /// When the running section of work or decision ends, if nothing intervenes, and when its timer
+    /// comes; [`NEVER`]: not by itself.
+    section_end: Instant,
+    timer: Instant,
     /// When the core wanted its timer.
     armed: Option<Instant>,
     feeds: Vec<Feed<'a>>,
@@ -176,8 +100,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             running: None,
             children: children(tables, codes, faults),
             deciding: None,
-            section_end: None,
-            timer: Some(Instant::ZERO),
+            section_end: NEVER,
+            timer: Instant::ZERO,
             armed: None,
             feeds,
             inbox: VecDeque::new(),
@@ -264,15 +188,30 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         !self.arrivals.is_empty()
     }
 
-    /// When something happens here next.
+    /// When something happens here next; [`NEVER`]: nothing does.
     #[inline]
-    pub(crate) fn next_instant(&self) -> Option<Instant> {
+    pub(crate) fn next_instant(&self) -> Instant {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
+        let own = self.timer.min(self.section_end);
+        let own = own.min(arrival.unwrap_or(NEVER));
+        own.min(self.told()).max(self.asleep_until)
+    }
+
+    /// When it does next what others tell it, or a change.
+    #[inline]
+    fn told(&self) -> Instant {
+        if self.inbox.is_empty() && self.orders.is_empty() && self.plan.is_over() {
+            return NEVER;
+        }
+        self.told_first()
+    }
+
+    #[cold]
+    fn told_first(&self) -> Instant {
         let message = self.inbox.front().map(|(at, _)| *at);
         let order = self.orders.front().map(|(at, _)| *at);
-        let own = earlier(earlier(self.timer, self.section_end), arrival);
-        let told = earlier(earlier(order, message), self.plan.due());
-        Some(earlier(own, told)?.max(self.asleep_until))
+        let all = [message, order, self.plan.due()];
+        all.into_iter().flatten().min().unwrap_or(NEVER)
     }
 
     /// Lets the processor stand still if a standstill begins before `next`; then the next instant
@@ -307,21 +246,16 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// Does what happens at `now`. Returns the completion of a job, if that is what it is.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
-        if self.section_end.is_some_and(|end| end <= now) && !self.arrival_goes_first(now) {
+        if self.section_end <= now && !self.arrival_goes_first(now) {
             return self.end_section(now);
         }
         // A job that ends at this instant ended in time. Anything else might be held back.
-        if let Some((_, order)) = self.orders.pop_front_if(|(at, _)| *at <= now) {
-            self.obey(now, order);
-            return None;
-        }
-        // After a job that ends at this instant: it ended in time.
-        if let Some((_, message)) = self.inbox.pop_front_if(|(at, _)| *at <= now) {
-            self.enter(now, Event::Remote(message));
+        let is_told = self.told() <= now;
+        if is_told && self.listen(now) {
             return None;
         }
         // What arrives at the instant of a change finds it done.
-        let changes = self.plan.due().is_some_and(|due| due <= now);
+        let changes = is_told && self.plan.due().is_some_and(|due| due <= now);
         if let Some(&Reverse((release, _, feed, arrival))) = self.arrivals.peek()
             && release <= now
             && !changes
@@ -329,17 +263,31 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             let _ = self.arrivals.pop();
             let thread = ThreadId::new(self.feeds[feed].thread, 0);
             self.feed_next(feed);
-            self.enter(now, Event::Arrive { thread, arrival });
+            self.enter(now, &Event::Arrive { thread, arrival });
             self.pay(now, self.timer_cost);
             return None;
         }
         // The entry that begins a run is no timer's.
         let begins = self.armed.is_none();
-        self.enter(now, Event::Tick);
+        self.enter(now, &Event::Tick);
         if !begins {
             self.pay(now, self.timer_cost);
         }
         None
+    }
+
+    /// Does what another CPU or the planner has told it, the planner first.
+    #[cold]
+    fn listen(&mut self, now: Instant) -> bool {
+        if let Some((_, order)) = self.orders.pop_front_if(|(at, _)| *at <= now) {
+            self.obey(now, order);
+            return true;
+        }
+        let message = self.inbox.pop_front_if(|(at, _)| *at <= now);
+        if let Some((_, message)) = message {
+            self.enter(now, &Event::Remote(message));
+        }
+        message.is_some()
     }
 
     /// An entry takes so long. The timer is set behind it: a budget ends so much later.
@@ -349,7 +297,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         }
         self.take(now, (cost, MissingCause::Stolen));
         let due = self.shard.next_timer().unwrap_or(Instant::MAX);
-        for set in [&mut self.timer, &mut self.armed].into_iter().flatten() {
+        let armed = self.armed.as_mut().into_iter();
+        for set in armed.chain([&mut self.timer]) {
             *set = set.saturating_add(cost).min(due).max(*set);
         }
     }
@@ -358,9 +307,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     fn take(&mut self, from: Instant, (length, cause): (Span, MissingCause)) {
         self.asleep_until = from.saturating_add(length);
         self.unreported.add(Uncharged::of(cause, length));
-        if let Some(end) = &mut self.section_end {
-            *end = end.saturating_add(length);
-        }
+        self.section_end = self.section_end.saturating_add(length);
     }
 
     /// Whether an arrival of this instant comes before what the running body does in it: what is
@@ -376,83 +323,117 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
         if let Some(child) = self.deciding {
             let answer = self.children[child].answer(now)?;
-            self.section_end = None;
-            self.enter(now, answer);
+            self.section_end = NEVER;
+            self.enter(now, &answer);
             return None;
         }
         let id = self.running?;
         let doing = &mut self.doing[id.index()];
         let act = doing.step.as_ref()?.act;
+        if act == Act::Complete {
+            return Some(self.complete(now, id));
+        }
         let Some(event) = act.event(now) else {
             let work = doing.ask(now, &mut self.nudges).work;
-            self.section_end = work.map(|work| now.saturating_add(work.as_span()));
+            self.section_end = end_of(now, work);
             return None;
         };
         doing.step = None;
-        let done = act == Act::Complete;
-        let job = doing.job.unwrap_or(0);
-        let ended = done.then(|| self.shard.job(id)).flatten();
-        let arrival = ended.map_or(now, |job| job.arrival);
         if act.ends_job() {
             doing.job = None;
         }
-        self.section_end = None;
-        self.enter(now, event);
-        if done {
-            self.pay(now, self.budget_timer_cost);
-        }
-        done.then(|| Completion {
-            task: self.tasks[id.index()],
+        self.section_end = NEVER;
+        self.enter(now, &event);
+        None
+    }
+
+    /// The running job is done.
+    #[inline]
+    fn complete(&mut self, now: Instant, id: ThreadId) -> Completion {
+        let arrival = self.shard.job(id).map_or(now, |job| job.arrival);
+        let task = self.tasks[id.index()];
+        let doing = &mut self.doing[id.index()];
+        let job = doing.job.take().unwrap_or(0);
+        doing.step = None;
+        self.section_end = NEVER;
+        self.enter(now, &Event::Complete);
+        self.pay(now, self.budget_timer_cost);
+        Completion {
+            task,
             job,
             arrival,
             now,
-        })
+        }
     }
 
     /// One entry of the scheduler, and those of changes whose time it is.
-    pub(crate) fn enter(&mut self, now: Instant, event: Event) {
+    #[inline(never)]
+    pub(crate) fn enter(&mut self, now: Instant, event: &Event) {
         let _ = self.enter_once(now, event);
-        while let Some(event) = self.plan.next(now, &self.shard) {
-            self.enter_planned(now, event);
+        if !self.plan.is_over() {
+            self.enter_planned(now);
         }
     }
 
     /// One entry of the scheduler, and what follows from its decision.
-    fn enter_once(&mut self, now: Instant, event: Event) -> Decision {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn enter_once(&mut self, now: Instant, event: &Event) -> Decision {
         self.save_progress(now);
-        let missing = core::mem::take(&mut self.unreported);
-        if !missing.is_zero() {
-            for (_, span) in missing.by_cause() {
-                self.counters.missing(span);
+        let decision = match self.unreported.is_zero() {
+            true => {
+                let entry = Entry::at(now, event);
+                self.shard.handle_entry(&entry, &mut self.sink)
             }
-        }
-        let entry = Entry {
-            missing,
-            ..Entry::at(now, &event)
+            false => self.enter_late(now, event),
         };
-        let decision = self.shard.handle_entry(&entry, &mut self.sink);
         if let (Event::ChildPicked(pick), Some(child)) = (event, self.deciding) {
             let overtaken = self.shard.epoch(pick.child) != Some(pick.epoch);
             self.children[child].hear(decision.refused, overtaken);
         }
-        self.follow(now, decision);
+        self.follow(now, &decision);
         decision
+    }
+
+    /// The same, out of the way of other entries, which are cheaper then.
+    #[cold]
+    #[inline(never)]
+    fn enter_apart(&mut self, now: Instant, event: &Event) -> Decision {
+        self.enter_once(now, event)
+    }
+
+    /// An entry that reports missing time.
+    #[cold]
+    #[inline(never)]
+    fn enter_late(&mut self, now: Instant, event: &Event) -> Decision {
+        let missing = core::mem::take(&mut self.unreported);
+        for (_, span) in missing.by_cause() {
+            self.counters.missing(span);
+        }
+        let entry = Entry {
+            missing,
+            ..Entry::at(now, event)
+        };
+        self.shard.handle_slowly(entry, &mut self.sink)
     }
 
     /// Keeps how far the running body or child is.
     fn save_progress(&mut self, now: Instant) {
-        if let (Some(child), Some(end)) = (self.deciding, self.section_end) {
-            self.children[child].pause(end.since(now));
-        }
-        let (Some(id), Some(end)) = (self.running, self.section_end) else {
+        if self.section_end == NEVER {
             return;
-        };
-        if let Some(step) = &mut self.doing[id.index()].step {
-            step.work = Some(end.since(now).as_work());
+        }
+        let left = self.section_end.since(now);
+        if let Some(child) = self.deciding {
+            self.children[child].pause(left);
+        }
+        if let Some(id) = self.running
+            && let Some(step) = &mut self.doing[id.index()].step
+        {
+            step.work = Some(left.as_work());
         }
     }
 
-    fn follow(&mut self, now: Instant, decision: Decision) {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn follow(&mut self, now: Instant, decision: &Decision) {
         let next = match decision.next {
             Next::Thread(id) => Some(id),
             _ => None,
@@ -461,38 +442,48 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let switched = next != self.running;
         if switched {
             self.counters.switches += 1;
-            if let Some(before) = self.running {
-                self.doing[before.index()].switched_out(now);
-            }
+            self.leave(now);
         }
-        self.running = next;
-        self.deciding = match decision.next {
-            Next::RunChild(node) => self.child(node),
-            _ => None,
-        };
-        self.section_end = match (next, self.deciding) {
-            (Some(id), _) => self.resume(now, id, switched),
-            (None, Some(child)) => self.children[child].resume(now, &self.shard),
-            (None, None) => None,
+        (self.running, self.deciding) = (next, None);
+        self.section_end = match decision.next {
+            Next::Thread(id) => self.resume(now, id, switched),
+            Next::RunChild(node) => self.let_decide(now, node),
+            Next::Idle => NEVER,
         };
         self.armed = decision.arm;
-        self.timer = decision.arm.map(|at| {
-            if self.late_timer.is_zero() || at <= now {
-                at
-            } else {
-                at.saturating_add(self.random.span(self.late_timer))
-            }
-        });
+        self.timer = decision.arm.unwrap_or(NEVER);
+        if !self.late_timer.is_zero() && decision.arm.is_some_and(|at| at > now) {
+            let late = self.random.span(self.late_timer);
+            self.timer = self.timer.saturating_add(late);
+        }
     }
 
-    fn child(&mut self, node: NodeId) -> Option<usize> {
-        let place = self.children.iter().position(|child| child.is(node))?;
-        self.children[place].decides_for(node);
-        Some(place)
+    /// The processor goes to another than the one that ran.
+    #[inline]
+    fn leave(&mut self, now: Instant) {
+        if let Some(before) = self.running {
+            let doing = &mut self.doing[before.index()];
+            if doing.is_own() {
+                doing.switched_out(now);
+            }
+        }
+    }
+
+    /// A scheduler decides on its own supply; when it is done.
+    #[cold]
+    #[inline(never)]
+    fn let_decide(&mut self, now: Instant, node: NodeId) -> Instant {
+        let place = self.children.iter().position(|child| child.is(node));
+        let Some(place) = place else { return NEVER };
+        self.deciding = Some(place);
+        let child = &mut self.children[place];
+        child.decides_for(node);
+        child.resume(now, &self.shard).unwrap_or(NEVER)
     }
 
     /// What the thread that runs now does, from where it was; when its section ends.
-    fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Option<Instant> {
+    #[inline(never)]
+    fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Instant {
         let planned = match self.segments.is_empty() {
             true => None,
             false => self.segment_work(id),
@@ -508,7 +499,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
                 let (work, act) = (Some(work), Act::Complete);
                 doing.step = Some(Step { work, act });
             }
-        } else if switched {
+        } else if switched && doing.is_own() {
             doing.switched_in(now);
         }
         let step = match &mut doing.step {
@@ -526,7 +517,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             step.work = Some(Work::ZERO);
             step.act = Act::Complete;
         }
-        step.work.map(|left| now.saturating_add(left.as_span()))
+        end_of(now, step.work)
     }
 
     /// Another CPU's body says that the waiting work of this task's ends now.
@@ -540,11 +531,16 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
                 work: Some(Work::ZERO),
                 act,
             });
-            self.section_end = Some(now);
+            self.section_end = now;
         }
     }
 
+    /// Whether other CPUs are to hear of something.
     #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.shard.has_message() || !self.nudges.is_empty()
+    }
+
     pub(crate) fn take_message(&mut self) -> Option<Message> {
         self.shard.take_message()
     }
@@ -555,43 +551,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 }
 
-/// The arrivals until `end`, also of what a change starts: the core takes those that come while the
-/// constraint in force covers them.
-fn feeds<'a>(
-    system: &'a System,
-    tables: &CpuTables,
-    (faults, seed): (&Faults, u64),
-    end: Instant,
-) -> Vec<Feed<'a>> {
-    let mut feeds = Vec::new();
-    for (thread, (id, constraint)) in tables.threads.iter().enumerate() {
-        let task = &system.tasks[id.index()];
-        let sporadic = matches!(constraint.class, Class::Sporadic { .. });
-        if !sporadic && !constraint.fed {
-            continue;
-        }
-        let separation = task.class.min_separation().unwrap_or(Span::ZERO);
-        let seed = seed.wrapping_add(u64::from(id.0) << 32);
-        feeds.push(Feed {
-            thread: u32::try_from(thread).unwrap_or(u32::MAX),
-            times: Times::Declared(if sporadic {
-                ArrivalTimes::new(&task.arrivals, task.phase, separation, seed)
-            } else {
-                ArrivalTimes::every(separation, task.phase)
-            }),
-            jitter: if constraint.fed && !faults.dense_jitter {
-                task.jitter.ticks_up(RATE)
-            } else {
-                Span::ZERO
-            },
-            not_before: if constraint.fed && faults.dense_jitter {
-                let first = Instant::ZERO.saturating_add(task.phase);
-                first.saturating_add(task.jitter).ticks_up(RATE)
-            } else {
-                Instant::ZERO
-            },
-            until: end,
-        });
-    }
-    feeds
+/// When so much work ends that begins now; [`NEVER`]: it is endless.
+#[inline]
+fn end_of(now: Instant, work: Option<Work>) -> Instant {
+    work.map_or(NEVER, |work| now.saturating_add(work.as_span()))
 }

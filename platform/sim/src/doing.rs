@@ -54,8 +54,14 @@ impl<'a> Doing<'a> {
         self.step.insert(step)
     }
 
-    /// The processor goes to another.
+    /// Whether a program brought its body, which hears of switches.
     #[inline]
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.kind, Kind::Own(_))
+    }
+
+    /// The processor goes to another.
+    #[cold]
     pub(crate) fn switched_out(&mut self, now: Instant) {
         if let Kind::Own(body) = &mut self.kind
             && let Some(step) = &self.step
@@ -65,7 +71,7 @@ impl<'a> Doing<'a> {
     }
 
     /// The processor comes back in the middle of a job.
-    #[inline]
+    #[cold]
     pub(crate) fn switched_in(&mut self, now: Instant) {
         if let Kind::Own(body) = &mut self.kind
             && self.step.is_some()

@@ -22,10 +22,12 @@ mod graph_plain;
 mod grouped;
 mod groups;
 mod locks;
+mod parts;
 mod random;
 mod recorded;
 mod requests;
 mod run;
+mod together;
 
 use punctual_model::Instant;
 
@@ -35,15 +37,15 @@ pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
 pub use graph::{Moves, TileFault};
 pub use graph_bodies::graph_bodies;
 pub use grouped::{GroupTerms, Placed};
+pub use parts::{
+    Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, STEPS_PER_QUESTION,
+};
 pub use punctual_planner::{Refusal, Why};
 pub use recorded::{Gap, RecordedThread, Recording};
 pub use requests::{
     Execution, GroupKind, GroupOutcome, Groups, Misplanning, OffLine, PlannedFamily, SegmentKind,
 };
-pub use run::{
-    Completion, Counters, CpuInput, CpuOutcome, Guests, Observer, Options, Outcome,
-    STEPS_PER_QUESTION, SimError, prepare, run, run_recorded, run_with, shared_across_cpus,
-};
+pub use run::{Guests, SimError, prepare, run, run_recorded, run_with, shared_across_cpus};
 
 /// Virtual time counts nanoseconds.
 const RATE: punctual_model::Frequency = punctual_model::Frequency::NANOSECONDS;
@@ -51,12 +53,5 @@ const RATE: punctual_model::Frequency = punctual_model::Frequency::NANOSECONDS;
 /// Most CPUs that one simulation has.
 pub const MAX_CPUS: usize = 256;
 
-/// Of two instants of which either may not be, the earlier.
-#[inline]
-fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, None) => one,
-        (None, other) => other,
-    }
-}
+/// The instant at which nothing happens any more.
+const NEVER: Instant = Instant::MAX;

@@ -1,122 +1,22 @@
-//! The loop: the earliest instant of all CPUs, again and again.
+//! A simulation, from its tables to its outcome.
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use punctual_child::ChildScheduler;
-use punctual_kern::{Plan, Policy, Shard, Sink};
-use punctual_model::{Class, Clock, CpuId, Instant, Ns, Span, Step, System, TaskId};
+use punctual_kern::{Plan, Policy, Sink};
+use punctual_model::{Class, Clock, Instant, Span, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
-use crate::agendas::{Order, Planner, Planning};
+use crate::agendas::{Planner, Planning};
 use crate::body::Body;
 use crate::cpu::{Cpu, Threads};
 use crate::faults::Faults;
 use crate::groups::groups;
+use crate::parts::{CpuInput, CpuOutcome, Observer, Options, Outcome, retimed};
 use crate::recorded::Recording;
-use crate::requests::{GroupOutcome, Groups};
+use crate::requests::Groups;
+use crate::together::Group;
 use crate::{MAX_CPUS, RATE};
-
-/// What a simulation is asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Releases in [0, this) are covered.
-    pub duration: Span<Ns>,
-    /// Seed of arrivals and faults.
-    pub seed: u64,
-    /// What goes wrong.
-    pub faults: Faults,
-    /// The changes while it runs, CPU by CPU; nothing where there is no plan.
-    pub plans: Vec<Plan>,
-}
-
-/// One CPU's part of the input: shard and recorder; the tables give the rest.
-#[derive(Debug)]
-pub struct CpuInput<P, S> {
-    /// Its scheduler, built from the tables.
-    pub shard: Shard<P>,
-    /// What is told about it.
-    pub sink: S,
-}
-
-/// A job that has just completed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Completion {
-    /// Whose.
-    pub task: TaskId,
-    /// Which.
-    pub job: u64,
-    /// When it arrived.
-    pub arrival: Instant,
-    /// When it completed.
-    pub now: Instant,
-}
-
-/// Watches a simulation from outside.
-pub trait Observer {
-    /// A job has completed: the moment to execute its function, if it has one.
-    fn completed(&mut self, completion: Completion) {
-        let _ = completion;
-    }
-
-    /// Whether completions of CPUs that exchange no messages must be told in the order of time.
-    /// Costs a comparison per CPU and event; otherwise they are told CPU by CPU.
-    fn needs_order(&self) -> bool {
-        false
-    }
-
-    /// Called now and then with the current instant; `false` ends the simulation early.
-    fn goes_on(&mut self, now: Instant) -> bool {
-        let _ = now;
-        true
-    }
-}
-
-impl Observer for () {}
-
-/// What one CPU did.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CpuOutcome<S> {
-    /// Which CPU.
-    pub cpu: CpuId,
-    /// The recorder, filled.
-    pub sink: S,
-    /// Numbers of the platform.
-    pub counters: Counters,
-}
-
-/// What a simulation gives back.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome<S> {
-    /// One per CPU, in the order of the file.
-    pub cpus: Vec<CpuOutcome<S>>,
-    /// The instant of the last event.
-    pub end: Instant,
-    /// The observer ended it early.
-    pub stopped: bool,
-    /// The requests for groups, in the order in which they were planned.
-    pub groups: Vec<GroupOutcome>,
-}
-
-/// Counts of one virtual CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Entries of the scheduler.
-    pub decisions: u64,
-    /// Decisions that changed who runs.
-    pub switches: u64,
-    /// Time charged to nobody, in total.
-    pub missing_total: Span,
-    /// The longest piece of it.
-    pub missing_max: Span,
-}
-
-impl Counters {
-    pub(crate) fn missing(&mut self, span: Span) {
-        self.missing_total = self.missing_total.saturating_add(span);
-        self.missing_max = self.missing_max.max(span);
-    }
-}
 
 /// Why a simulation was not started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -162,15 +62,6 @@ pub fn prepare(system: &System, tables: &mut Tables, faults: &Faults) {
         constraint.fed = by_plan || injected && periodic && stays && !jitter.is_zero();
     }
 }
-
-/// Whether a change gives this task another constraint.
-pub(crate) fn retimed(system: &System, task: TaskId) -> bool {
-    let mut steps = system.changes.iter().flat_map(|change| &change.steps);
-    steps.any(|step| matches!(step, Step::Constrain(id, _) if *id == task))
-}
-
-/// How many steps pass between two questions whether to go on ([`Observer::goes_on`]).
-pub const STEPS_PER_QUESTION: u32 = 4_096;
 
 /// Runs a system, its tables prepared ([`prepare`]), in virtual time. Their frequency must be
 /// nanoseconds. It ends when all jobs released in [0, duration) are done, or one longest relative
@@ -410,191 +301,4 @@ fn longest_deadline(system: &System) -> Span {
         .iter()
         .filter_map(|task| task.class.relative_deadline());
     deadlines.max().unwrap_or(Span::ZERO).ticks_up(RATE)
-}
-
-/// CPUs that are simulated together.
-struct Group<'g, 'a, P, S> {
-    members: &'g mut [(usize, Cpu<'a, P, S>)],
-    horizon: Instant,
-    limit: Instant,
-    now: Instant,
-    /// The clocks of all CPUs, if any of them is wrong. Every CPU lives by its own; the order of
-    /// what happens between them is that of true time.
-    clocks: &'g [Clock],
-    /// The last instant of each member, by its own clock.
-    seen: Vec<Instant>,
-    /// The planner of groups, if it plans for these members.
-    planner: Option<Planner<'g>>,
-}
-
-impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
-    /// Returns `false` when the observer ended it.
-    fn run(&mut self, observer: &mut impl Observer) -> bool {
-        let mut steps = 0_u32;
-        loop {
-            let next = self.earliest();
-            if self.plan(next.map(|(now, _)| now)) {
-                continue;
-            }
-            let Some((now, at)) = next else { break };
-            if now > self.limit || (now >= self.horizon && self.is_done()) {
-                break;
-            }
-            if self.members[at].1.stand_still(now) {
-                continue;
-            }
-            if self.clocks.is_empty() {
-                self.now = now;
-            } else {
-                self.saw(at, now);
-            }
-            let completion = self.members[at].1.step(now);
-            self.deliver_messages(at, now);
-            self.deliver_nudges(at, now);
-            self.tell_planner(at, now);
-            if let Some(completion) = completion {
-                observer.completed(completion);
-            }
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(STEPS_PER_QUESTION) && !observer.goes_on(now) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The planner of groups does its part, when all members have gone on to the instant at which
-    /// that is due; `false`: nothing is.
-    fn plan(&mut self, members: Option<Instant>) -> bool {
-        let Some(planner) = &mut self.planner else {
-            return false;
-        };
-        let due = planner.planning.next_instant();
-        let due = due
-            .map(|due| due.max(self.now))
-            .filter(|&due| due <= self.limit);
-        let Some(due) = due.filter(|&due| members.is_none_or(|now| due < now)) else {
-            return false;
-        };
-        let obeyed = |&member: &usize| self.members[member].1.has_obeyed();
-        if planner.planning.begins(due) && !planner.members.iter().all(obeyed) {
-            return false;
-        }
-        self.now = due;
-        let orders = planner.planning.act(due);
-        let places = &planner.members;
-        deliver(self.members, (places, due), orders);
-        true
-    }
-
-    /// The planner sees how far a member is, and what follows.
-    #[inline]
-    fn tell_planner(&mut self, member: usize, now: Instant) {
-        let Some(planner) = &mut self.planner else {
-            return;
-        };
-        let cpu = planner.members.iter().position(|&at| at == member);
-        if let Some(cpu) = cpu
-            && let Some(orders) = planner
-                .planning
-                .see(cpu, now, self.members[member].1.agenda())
-        {
-            let places = &planner.members;
-            deliver(self.members, (places, now), orders);
-        }
-    }
-
-    /// The next instant and the member to which it belongs; equal instants in the order of CPUs.
-    #[inline]
-    fn earliest(&self) -> Option<(Instant, usize)> {
-        if !self.clocks.is_empty() {
-            return self.truly_earliest();
-        }
-        if let [(_, alone)] = &*self.members {
-            return alone.next_instant().map(|at| (at, 0));
-        }
-        let instants = self.members.iter().enumerate();
-        let instants = instants.filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)));
-        instants.min()
-    }
-
-    /// The same where clocks differ.
-    #[cold]
-    fn truly_earliest(&self) -> Option<(Instant, usize)> {
-        let instants = self.members.iter().enumerate();
-        let instants = instants.filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)));
-        instants.min_by_key(|&(instant, i)| (self.truly(i, instant), i))
-    }
-
-    /// A member takes a step, by its own clock. Another may have been ahead of it.
-    #[cold]
-    fn saw(&mut self, member: usize, now: Instant) {
-        self.now = self.now.max(now);
-        self.seen[member] = now;
-    }
-
-    /// The true time of an instant of a member.
-    fn truly(&self, member: usize, at: Instant) -> i64 {
-        let reads = i64::try_from(at.ticks()).unwrap_or(i64::MAX);
-        let clock = self.clocks.get(self.members[member].0);
-        clock.map_or(reads, |clock| clock.truly(reads))
-    }
-
-    /// The instant of member `to` at which it is `now` for member `from`.
-    fn instant_of(&self, to: usize, (from, now): (usize, Instant)) -> Instant {
-        let Some(clock) = self.clocks.get(self.members[to].0) else {
-            return now;
-        };
-        let reads = clock.reads(self.truly(from, now));
-        let reads = Instant::from_ticks(u64::try_from(reads).unwrap_or(0));
-        reads.max(self.seen[to])
-    }
-
-    /// A job that was due before the horizon is still to come when its release is delayed past it.
-    fn is_done(&self) -> bool {
-        let plans = self.planner.as_ref();
-        plans.is_none_or(|planner| planner.planning.is_idle())
-            && self.members.iter().all(|(_, cpu)| {
-                !cpu.unsettled()
-                    && !cpu.has_arrivals()
-                    && cpu.has_obeyed()
-                    && !cpu.owes_timer_before(self.horizon)
-            })
-    }
-
-    #[inline]
-    fn deliver_nudges(&mut self, from: usize, now: Instant) {
-        while let Some(task) = self.members[from].1.nudges.pop() {
-            for to in 0..self.members.len() {
-                let now = self.instant_of(to, (from, now));
-                self.members[to].1.be_nudged(task, now);
-            }
-        }
-    }
-
-    fn deliver_messages(&mut self, from: usize, now: Instant) {
-        while let Some(message) = self.members[from].1.take_message() {
-            let to = self
-                .members
-                .iter()
-                .position(|(cpu, _)| *cpu == message.to.index());
-            if let Some(to) = to {
-                let now = self.instant_of(to, (from, now));
-                self.members[to].1.hear(now, message);
-            }
-        }
-    }
-}
-
-/// Orders for the members at these places.
-fn deliver<P: Policy, S: Sink>(
-    members: &mut [(usize, Cpu<'_, P, S>)],
-    (places, now): (&[usize], Instant),
-    orders: Vec<VecDeque<Order>>,
-) {
-    for (&member, orders) in places.iter().zip(orders) {
-        for order in orders {
-            members[member].1.tell(now, order);
-        }
-    }
 }

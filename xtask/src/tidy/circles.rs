@@ -11,7 +11,6 @@ use super::tree::Tree;
 const CIRCLES: &[(&str, &[usize])] = &[
     ("front/spec", &[2]),
     ("platform/linux", &[5, 2]),
-    ("platform/sim", &[2]),
     ("platform/switch", &[3]),
     ("record/trace", &[2]),
     ("runtime/thread", &[3]),

@@ -104,13 +104,16 @@ impl<P: Policy> Shard<P> {
 
     /// The fast path of one policy is closed: that of a tree, or the slow one.
     #[inline]
-    pub(super) fn handle_closed<S: Sink>(&mut self, entry: Entry<'_>, sink: &mut S) -> Decision {
-        if entry.is_plain()
-            && let Some(outcome) = self.handle_in_tree(entry.now, entry.event, sink)
-        {
-            return outcome.decision();
+    pub(super) fn handle_closed<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Decision {
+        match self.handle_in_tree(now, event, sink) {
+            Some(outcome) => outcome.decision(),
+            None => self.handle_slowly(Entry::at(now, event), sink),
         }
-        self.handle_slowly(entry, sink)
     }
 
     /// Whether several schedulers order the CPU and nothing is due up to `now`.
@@ -363,7 +366,7 @@ impl<P: Policy> Shard<P> {
 
     /// The decision, reported: this thread runs, and may execute for so long.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn run<S: Sink, const IN_TREE: bool>(
+    pub(super) fn run<S: Sink, const IN_TREE: bool>(
         &mut self,
         now: Instant,
         (next, budget, mut until): (ThreadId, Option<Work>, Option<Instant>),
@@ -385,7 +388,7 @@ impl<P: Policy> Shard<P> {
     /// choice. Asks again, so that the way of all others need not keep the choice in memory.
     #[cold]
     #[inline(never)]
-    fn rekey_and_run<S: Sink, const IN_TREE: bool>(
+    pub(super) fn rekey_and_run<S: Sink, const IN_TREE: bool>(
         &mut self,
         now: Instant,
         sink: &mut S,
@@ -413,7 +416,7 @@ impl<P: Policy> Shard<P> {
     /// The decision of the slow path, reported.
     #[cold]
     #[inline(never)]
-    fn decide_slowly<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+    pub(super) fn decide_slowly<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
         let arm = self.decide(now, sink);
         let (next, refused) = (self.next(), None);
         self.counters.decisions += 1;
@@ -435,7 +438,7 @@ impl<P: Policy> Shard<P> {
 
     /// Time goes on to `now`; the thread and the policy are charged what has been executed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn charge_fast(&mut self, now: Instant, id: ThreadId) {
+    pub(super) fn charge_fast(&mut self, now: Instant, id: ThreadId) {
         let (executed, band) = self.book_fast(now, id);
         if !executed.is_zero() {
             self.tree.charge(now, id, band, executed, &mut |_, _| {});
@@ -485,7 +488,7 @@ impl<P: Policy> Shard<P> {
     /// The thread that a choice runs, what it may execute and the stamp of its job, if nothing
     /// speaks against it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn may_run(&self, choice: Choice) -> Option<(ThreadId, Option<Work>, JobStamp)> {
+    pub(super) fn may_run(&self, choice: Choice) -> Option<(ThreadId, Option<Work>, JobStamp)> {
         let Next::Thread(id) = choice.next else {
             return None;
         };
@@ -498,7 +501,7 @@ impl<P: Policy> Shard<P> {
 
     /// When to enter again, at the latest; until then the fast path is open.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn set_arm<const IN_TREE: bool>(
+    pub(super) fn set_arm<const IN_TREE: bool>(
         &mut self,
         now: Instant,
         until: Option<Instant>,
@@ -515,12 +518,18 @@ impl<P: Policy> Shard<P> {
         arm
     }
 
-    /// At the end of the slow path: until when entries may take the fast one.
+    /// At the end of the slow path: until when entries may take the fast one. Nobody that runs
+    /// holds nothing; a tree may let a scheduler run instead.
     #[inline]
     pub(super) fn open_fast_path(&mut self, arm: Option<Instant>) {
-        let running = self.running.map(|id| &self.threads[id.index()]);
-        let plain = running.is_some_and(|t| t.held == 0 && !t.in_section);
-        let is_open = plain && self.agenda.is_none();
+        let plain = match self.running {
+            Some(id) => {
+                let t = &self.threads[id.index()];
+                t.held == 0 && !t.in_section
+            }
+            None => self.tree.is_flat(),
+        };
+        let is_open = plain && self.agenda.is_none() && !self.more;
         let until = match is_open {
             true => arm.unwrap_or(Instant::MAX),
             false => Instant::ZERO,

@@ -143,7 +143,7 @@ impl<P: Policy> Shard<P> {
     }
 
     #[inline(never)]
-    fn serve_own_timers<S: Sink>(
+    pub(super) fn serve_own_timers<S: Sink>(
         &mut self,
         strictly: bool,
         mut quota: usize,
@@ -169,6 +169,7 @@ impl<P: Policy> Shard<P> {
         quota
     }
 
+    /// Its timer is the earliest of all.
     fn serve_release<S: Sink>(&mut self, thread: usize, at: Instant, sink: &mut S) {
         let t = &mut self.threads[thread];
         let next = t.constraint.separation().and_then(|s| at.checked_add(s));
@@ -176,7 +177,7 @@ impl<P: Policy> Shard<P> {
         match next {
             Some(next) => {
                 t.next_release = next;
-                self.set_timer(thread, Timer::Release, next);
+                self.timeline.defer_first(next);
             }
             None => self.timeline.cancel(thread, Timer::Release),
         }

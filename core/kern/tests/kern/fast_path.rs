@@ -54,6 +54,8 @@ struct Both {
     /// How many entries took the fast path, and how many of those were yields.
     taken: u32,
     yielded: u32,
+    /// How many came where the fast path ends, or found nobody running.
+    due: u32,
 }
 
 impl Both {
@@ -73,12 +75,24 @@ impl Both {
             now: 0,
             taken: 0,
             yielded: 0,
+            due: 0,
         }
     }
 
     fn attach(&mut self, constraint: Constraint) {
         let _ = self.fast.attach(constraint).unwrap();
         let _ = self.slow.attach(constraint).unwrap();
+    }
+
+    /// An entry that finds the fast path closed.
+    fn enter_closed(&mut self, entry: &Entry<'_>, told: &mut Told) -> Decision {
+        if entry.is_plain()
+            && let Some(decision) = self.fast.handle_when_due(entry.now, entry.event, told)
+        {
+            self.due += 1;
+            return decision;
+        }
+        self.fast.handle_slowly(*entry, told)
     }
 
     /// One entry on both; everything that they tell and decide is the same.
@@ -99,7 +113,7 @@ impl Both {
                 let refused = None;
                 Decision { next, arm, refused }
             }
-            None => self.fast.handle_slowly(*entry, &mut from_fast),
+            None => self.enter_closed(entry, &mut from_fast),
         };
         let b = self.slow.handle_slowly(*entry, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");
@@ -125,7 +139,7 @@ impl Both {
 }
 
 /// Six threads and any event, always before the next instant that the shard named.
-fn history(seed: u64) -> u32 {
+fn history(seed: u64) -> (u32, u32) {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for _ in 0..6 {
@@ -141,13 +155,16 @@ fn history(seed: u64) -> u32 {
             .map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
     }
-    both.taken
+    (both.taken, both.due)
 }
 
 #[test]
 fn both_paths_through_an_entry_report_and_decide_the_same() {
-    let taken: u32 = (0..2_000).map(history).sum();
+    let counts: Vec<(u32, u32)> = (0..2_000).map(history).collect();
+    let taken: u32 = counts.iter().map(|counts| counts.0).sum();
+    let due: u32 = counts.iter().map(|counts| counts.1).sum();
     assert!(taken > 50_000, "only {taken} of 600,000 took the fast path");
+    assert!(due > 50_000, "only {due} of 600,000 came where it ends");
 }
 
 /// Threads with resources, precedence on this CPU and from another, and one that another hears of.

@@ -10,13 +10,15 @@ use crate::child::recode;
 use crate::requests::Misplanning;
 
 impl<P: Policy, S: Sink> Cpu<'_, P, S> {
-    /// An entry of a change. It stands apart, because other entries are cheaper then.
+    /// The entries of changes whose time it is.
     #[cold]
     #[inline(never)]
-    pub(super) fn enter_planned(&mut self, now: Instant, event: Event) {
-        let decision = self.enter_once(now, event);
-        recode(&mut self.children, &event, &decision);
-        self.plan.hear(&decision);
+    pub(super) fn enter_planned(&mut self, now: Instant) {
+        while let Some(event) = self.plan.next(now, &self.shard) {
+            let decision = self.enter_apart(now, &event);
+            recode(&mut self.children, &event, &decision);
+            self.plan.hear(&decision);
+        }
     }
 
     /// A change of the plan of this CPU.
@@ -28,7 +30,7 @@ impl<P: Policy, S: Sink> Cpu<'_, P, S> {
         if kills && order.misplanned == Some(Misplanning::Cuts) {
             self.cut(now);
         }
-        let decision = self.enter_once(now, Event::Agenda(order.step));
+        let decision = self.enter_apart(now, &Event::Agenda(order.step));
         let follows = decision.refused.is_none() || order.misplanned.is_some();
         debug_assert!(follows, "{order:?} does not follow");
     }
@@ -39,7 +41,7 @@ impl<P: Policy, S: Sink> Cpu<'_, P, S> {
         if let Some(id) = self.running.filter(|id| planned == Some(*id)) {
             let (work, act) = (Some(Work::ZERO), Act::Complete);
             self.doing[id.index()].step = Some(Step { work, act });
-            self.section_end = Some(now);
+            self.section_end = now;
         }
     }
 

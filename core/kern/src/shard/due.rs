@@ -1,0 +1,96 @@
+//! The end of the fast path: the instant that the last decision named, or an idle CPU.
+//!
+//! A timer is due at this instant and none before it, a budget ends with it, or nobody runs. What
+//! else the slow path looks for cannot be there: the running thread holds nothing, one policy
+//! orders the CPU, and there is no plan. All jobs of a simulation that use up their budgets come
+//! and end so. The parts are those of the other paths; `tests/kern/fast_path.rs` compares them.
+
+use punctual_model::Instant;
+use punctual_order::{Next, Policy};
+
+use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use crate::event::{Decision, Entry, Event};
+use crate::trace::Sink;
+
+impl<P: Policy> Shard<P> {
+    /// Handles an event as [`Shard::handle`] does, up to the instant that the last decision named,
+    /// also while nobody runs; `None`: something else may be due, and nothing has happened.
+    #[inline]
+    pub fn handle_when_due<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Decision> {
+        let now = now.max(self.now);
+        // The first instant stands for a path that is closed.
+        if now > self.fast_until || self.fast_until == Instant::ZERO {
+            return None;
+        }
+        let arm = self.enter_when_due(now, event, sink)?;
+        let (next, refused) = (self.next(), None);
+        Some(Decision { next, arm, refused })
+    }
+
+    /// When to enter again; `None`: not an event of this path, or one to be refused.
+    #[inline(never)]
+    fn enter_when_due<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Option<Instant>> {
+        let running = self.running;
+        match *event {
+            Event::Tick => {}
+            Event::Complete | Event::Block { .. } if running.is_some() => {}
+            Event::Wake(other) => {
+                self.thread(other).ok()?;
+            }
+            _ => return None,
+        }
+        sink.begin(&Entry::at(now, event));
+        self.yields = false;
+        match running {
+            Some(id) => self.charge_fast(now, id),
+            None => (self.now, self.since) = (now, now),
+        }
+        match (*event, running) {
+            (Event::Complete, Some(id)) => self.complete(now, id.index(), sink),
+            (Event::Block { until }, Some(id)) => self.block(now, id.index(), until, sink),
+            (Event::Wake(other), _) => self.wake(now, other.index(), sink),
+            _ => {}
+        }
+        if self.timeline.next().is_some_and(|at| at <= now) {
+            let _ = self.serve_own_timers(false, MAX_RELEASES_PER_ENTRY, sink);
+        }
+        self.enforce_budget(now, sink);
+        let arm = self.decide_when_due(now, sink);
+        debug_assert_eq!(self.check(), Ok(()));
+        Some(arm)
+    }
+
+    /// Chooses who runs, and reports it; returns when to enter again.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn decide_when_due<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+        if self.more {
+            return self.decide_slowly(now, sink);
+        }
+        let choice = self.tree.pick(now);
+        if !self.rekeyed.is_empty() {
+            return self.rekey_and_run::<_, false>(now, sink);
+        }
+        if let Some((next, budget, _)) = self.may_run(choice) {
+            return self.run::<_, false>(now, (next, budget, choice.until), sink);
+        }
+        if choice.next != Next::Idle || !self.costs.stop.is_zero() {
+            return self.decide_slowly(now, sink);
+        }
+        let arm = self.set_arm::<false>(now, choice.until, None);
+        self.switch_to(now, None, sink);
+        self.counters.decisions += 1;
+        let (next, refused) = (Next::Idle, None);
+        sink.decision(now, &Decision { next, arm, refused });
+        arm
+    }
+}
