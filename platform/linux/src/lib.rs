@@ -93,6 +93,7 @@ pub use time::offset::{ClockOffset, clock_error, measure as measure_clock_offset
 pub use wait::forked::is_forked;
 pub use wait::monitor::{Monitor, MonitorError, SectionEnd, Step};
 pub use wait::notify::Notify;
+pub use wait::owner::Owner;
 pub use wait::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
 pub use wait::waiters::Waiters;
 pub use wait::who::Who;

@@ -8,6 +8,7 @@ pub mod job;
 pub(crate) mod lock;
 pub(crate) mod monitor;
 pub(crate) mod notify;
+pub(crate) mod owner;
 pub(crate) mod period;
 pub(crate) mod waiters;
 pub(crate) mod who;

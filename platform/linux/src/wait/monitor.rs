@@ -199,36 +199,6 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         }
     }
 
-    /// The short way through a section that answers nobody and does not wait: the section gets the
-    /// state, the caller, and whether nobody waits here. `None`: it has changed nothing, or did not
-    /// take place (as before the first section, on another CPU, between CPUs, without a run), and
-    /// [`Monitor::critical_section`] is to be tried. O(1) beside the section.
-    #[inline(always)]
-    pub fn brief_section<R>(
-        &self,
-        section: impl FnOnce(&mut S, Who, bool) -> Option<R>,
-    ) -> Option<R> {
-        let light = current_light()?;
-        // SAFETY: the host outlives its threads; only its cells and atomics are used.
-        let host = unsafe { &*light.host() };
-        let is_here = self.home.load(Ordering::Relaxed) == host.pool.home.get();
-        if !is_here || host.gate.is_closed() {
-            return None;
-        }
-        host.gate.close();
-        let opened = OpenOnPanic(host);
-        let nobody_waits = self.queues.iter().all(WaitQueue::is_empty);
-        // SAFETY: as in `critical_section` (INV-M1); the borrow ends with this call.
-        let result = section(
-            unsafe { &mut *self.state.get() },
-            Who::of(light),
-            nobody_waits,
-        );
-        core::mem::forget(opened);
-        open_gate(host);
-        result
-    }
-
     /// Looks at the state and changes it, alone, when nobody goes on and nobody waits for that.
     ///
     /// # Errors

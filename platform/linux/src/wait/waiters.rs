@@ -85,7 +85,7 @@ impl<'a> Waiters<'a> {
 
     /// Whether nobody waits in a queue.
     pub fn is_empty(&self, queue: usize) -> bool {
-        self.queues[queue].iter().next().is_none()
+        self.queues[queue].is_empty()
     }
 
     /// The most urgent of a queue, the first come among equals and between CPUs, with what it

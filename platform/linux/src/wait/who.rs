@@ -8,6 +8,9 @@ use crate::record::light::Light;
 use crate::record::local::current_light;
 use crate::record::per_cpu::PerCpu;
 
+/// Where the generation stands in the word of an owner; below it is the address.
+const BIRTH: u32 = 48;
+
 /// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Who {
@@ -32,6 +35,28 @@ impl Who {
             generation: light.pooled.generation.get(),
             home,
         }
+    }
+
+    /// As the word of an [`crate::Owner`].
+    #[inline]
+    pub(crate) fn as_owner(self) -> usize {
+        let birth = usize::try_from(self.generation & u64::from(u16::MAX));
+        self.light.expose_provenance() | birth.unwrap_or(0) << BIRTH
+    }
+
+    /// The thread that the word of an owner means, in a section of `me`; `None`: nobody. One that has
+    /// ended is told from later ones in the same record, up to 2^16 of them.
+    pub(crate) fn of_owner(word: usize, me: Who) -> Option<Who> {
+        let address = word & ((1 << BIRTH) - 1);
+        let light: *const Light = core::ptr::with_exposed_provenance(address);
+        // SAFETY: null, or a record of this CPU in this run, which outlives it (INV-L1).
+        let now = unsafe { light.as_ref() }?.pooled.generation.get();
+        let older = now.wrapping_sub((word >> BIRTH) as u64) & u64::from(u16::MAX);
+        Some(Who {
+            light,
+            generation: now.wrapping_sub(older),
+            home: me.home,
+        })
     }
 
     /// The calling light thread; `None` elsewhere.

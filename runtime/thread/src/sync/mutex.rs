@@ -5,7 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use punctual_linux::{Monitor, SectionEnd, Step, Waiters, Who};
+use punctual_linux::{Monitor, Owner, SectionEnd, Step, Waiters};
 use punctual_model::{Instant, Ns, Priority, Span};
 
 use super::{WaitError, after, instant};
@@ -37,35 +37,8 @@ impl Ceiling {
     }
 }
 
-/// The holder of a mutex, and its state before.
-#[derive(Clone, Copy, Debug)]
-struct Hold {
-    holder: Option<Who>,
-    ceiling: Option<Ceiling>,
-    /// The ceiling of the holder under which it locked this one.
-    before: Option<punctual_kern::Ceiling>,
-}
-
-impl Hold {
-    /// The caller has it.
-    fn take(&mut self, waiters: &mut Waiters<'_>) {
-        self.holder = Some(waiters.me());
-        let Some(ceiling) = self.ceiling else { return };
-        self.before = waiters.ceiling();
-        let ceiling = ceiling.now(waiters);
-        // The more urgent of the two: inner sections do not lower outer ones.
-        let most = self
-            .before
-            .map_or(ceiling, |before| punctual_kern::Ceiling {
-                priority: match before.priority.is_higher_than(ceiling.priority) {
-                    true => before.priority,
-                    false => ceiling.priority,
-                },
-                absolute_deadline: before.absolute_deadline.min(ceiling.absolute_deadline),
-            });
-        waiters.set_ceiling(Some(most));
-    }
-}
+/// Under which ceiling its holder locked a mutex that has one.
+type Before = Option<punctual_kern::Ceiling>;
 
 /// A value that one thread of a CPU uses at a time.
 ///
@@ -75,7 +48,10 @@ impl Hold {
 ///
 /// A holder that panics or is cancelled unlocks while it unwinds.
 pub struct Mutex<T> {
-    holder: Monitor<Hold, 1>,
+    owner: Owner,
+    ceiling: Option<Ceiling>,
+    /// In which the others wait.
+    others: Monitor<Before, 1>,
     value: UnsafeCell<T>,
 }
 
@@ -86,11 +62,9 @@ impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
-            holder: Monitor::new(Hold {
-                holder: None,
-                ceiling: None,
-                before: None,
-            }),
+            owner: Owner::new(),
+            ceiling: None,
+            others: Monitor::new(None),
             value: UnsafeCell::new(value),
         }
     }
@@ -99,11 +73,9 @@ impl<T> Mutex<T> {
     /// the mutex is unlocked. Several such mutexes are unlocked in the reverse order of locking.
     pub const fn with_ceiling(value: T, ceiling: Ceiling) -> Mutex<T> {
         Mutex {
-            holder: Monitor::new(Hold {
-                holder: None,
-                ceiling: Some(ceiling),
-                before: None,
-            }),
+            owner: Owner::asked(),
+            ceiling: Some(ceiling),
+            others: Monitor::new(None),
             value: UnsafeCell::new(value),
         }
     }
@@ -144,12 +116,7 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn lock_by(&self, until: Option<Instant>) -> Result<Guard<'_, T>, WaitError> {
-        // Nobody waits for what nobody holds.
-        let taken = self.holder.brief_section(|hold, me, _| {
-            let is_free = hold.holder.is_none() && hold.ceiling.is_none();
-            is_free.then(|| hold.holder = Some(me))
-        });
-        if taken.is_none() {
+        if !self.owner.take(&self.others) {
             self.lock_slowly(until)?;
         }
         Ok(Guard {
@@ -160,43 +127,62 @@ impl<T> Mutex<T> {
 
     #[inline(never)]
     fn lock_slowly(&self, until: Option<Instant>) -> Result<(), WaitError> {
-        let visit = self
-            .holder
-            .critical_section(until, |hold, waiters| match hold.holder {
+        let section = self.others.critical_section(until, |before, waiters| {
+            let me = waiters.me();
+            match self.owner.get(waiters) {
                 None => {
-                    hold.take(waiters);
+                    self.owner.set(Some(me), self.ceiling.is_some());
+                    self.rise(before, waiters);
                     Step::Done(Ok(()))
                 }
-                Some(me) if me == waiters.me() => Step::Done(Err(WaitError::AlreadyHeld)),
-                Some(_) => Step::Wait {
-                    queue: 0,
-                    ask: 0,
-                    holder: hold.holder,
-                },
-            });
-        match visit? {
+                Some(holder) if holder == me => Step::Done(Err(WaitError::AlreadyHeld)),
+                holder => {
+                    self.owner.ask();
+                    Step::Wait {
+                        queue: 0,
+                        ask: 0,
+                        holder,
+                    }
+                }
+            }
+        });
+        match section? {
             SectionEnd::Done(result) => result?,
+            // The answer came with the lock.
+            SectionEnd::Answered(_) if self.ceiling.is_none() => {}
             SectionEnd::Answered(_) => self.arrive(),
         }
         Ok(())
     }
 
-    /// An answer came with the lock; the rest of taking it is up to the one that has it.
+    /// An answer came with the lock; the ceiling is up to the one that has it.
     fn arrive(&self) {
         // It can fail only when the run is over.
-        let _ = self.holder.critical_section(None, |hold, waiters| {
-            hold.take(waiters);
+        let _ = self.others.critical_section(None, |before, waiters| {
+            self.rise(before, waiters);
             Step::Done(())
         });
     }
 
+    /// The caller has it, and is as urgent as its ceiling.
+    fn rise(&self, before: &mut Before, waiters: &mut Waiters<'_>) {
+        let Some(ceiling) = self.ceiling else { return };
+        *before = waiters.ceiling();
+        let ceiling = ceiling.now(waiters);
+        // The more urgent of the two: inner sections do not lower outer ones.
+        let most = before.map_or(ceiling, |before| punctual_kern::Ceiling {
+            priority: match before.priority.is_higher_than(ceiling.priority) {
+                true => before.priority,
+                false => ceiling.priority,
+            },
+            absolute_deadline: before.absolute_deadline.min(ceiling.absolute_deadline),
+        });
+        waiters.set_ceiling(Some(most));
+    }
+
     #[inline]
     fn unlock(&self) {
-        let freed = self.holder.brief_section(|hold, _, nobody_waits| {
-            let is_plain = nobody_waits && hold.ceiling.is_none();
-            is_plain.then(|| hold.holder = None)
-        });
-        if freed.is_none() {
+        if !self.owner.give_back() {
             self.unlock_slowly();
         }
     }
@@ -204,14 +190,16 @@ impl<T> Mutex<T> {
     #[inline(never)]
     fn unlock_slowly(&self) {
         // It can fail only when the run is over, and then nobody waits.
-        let _ = self.holder.critical_section(None, |hold, waiters| {
-            if hold.ceiling.is_some() {
-                waiters.set_ceiling(hold.before);
+        let _ = self.others.critical_section(None, |before, waiters| {
+            if self.ceiling.is_some() {
+                waiters.set_ceiling(*before);
             }
-            hold.holder = waiters.most_urgent(0).map(|(who, _)| who);
-            if let Some(who) = hold.holder {
+            let next = waiters.most_urgent(0).map(|(who, _)| who);
+            if let Some(who) = next {
                 waiters.hand_over(who, 0);
             }
+            let asked = self.ceiling.is_some() || !waiters.is_empty(0);
+            self.owner.set(next, asked);
             Step::Done(())
         });
     }

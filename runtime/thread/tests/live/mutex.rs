@@ -135,6 +135,24 @@ fn a_holder_that_ends_early_unlocks() {
 }
 
 #[test]
+fn a_lock_of_a_thread_that_is_gone_is_not_that_of_the_next_in_its_place() {
+    let errors = done(|| {
+        let lock = Arc::new(Mutex::new(()));
+        let (first, second) = (Arc::clone(&lock), Arc::clone(&lock));
+        let forgets = move || first.lock().map(core::mem::forget);
+        let gone = thread::spawn("gone", free(60), forgets);
+        let left = gone.expect("a thread").join().expect("no panic");
+        // The pool gives it the place that came free last.
+        let next = thread::spawn("next", free(60), move || {
+            (second.try_lock().err(), second.lock_within(ms(1)).err())
+        });
+        (left, next.expect("a thread").join().expect("no panic"))
+    });
+    let late = Some(WaitError::TimedOut);
+    assert_eq!(errors, (Ok(()), (late, late)));
+}
+
+#[test]
 fn a_ceiling_keeps_everybody_up_to_it_away_from_the_first_instruction_on() {
     let order = done(|| {
         let lock = Arc::new(Mutex::with_ceiling(Vec::new(), Ceiling::Background(60)));
