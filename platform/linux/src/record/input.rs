@@ -67,8 +67,8 @@ pub struct RunOptions {
     pub priority: i32,
     /// Usable bytes of each light thread's stack.
     pub stack_bytes: usize,
-    /// All of a stack is in memory before the run; else only its first 64 KiB are, and the first
-    /// use of each further page takes a page fault.
+    /// All of a stack is in memory before the run; else only its first 64 KiB are, or what it was
+    /// declared with, and the first use of each further page takes a page fault.
     pub lock_stacks: bool,
     /// Under SCHED_FIFO: what is left to the rest of the system, so that the kernel does not take
     /// 50 ms at once.

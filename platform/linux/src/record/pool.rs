@@ -173,6 +173,8 @@ pub(crate) struct Pool {
     pub(crate) waking: Cell<*const Light>,
     /// Which CPU of which run this is; never 0.
     pub(crate) home: Cell<u64>,
+    /// All of its threads are in the care of the CPU's own scheduler: there is room for no other.
+    pub(crate) has_one_home: Cell<bool>,
     /// Threads created so far: the last tie-break between equals.
     pub(crate) created: Cell<u32>,
     /// The first of them by name, as many as there is room for.

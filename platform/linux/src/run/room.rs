@@ -1,7 +1,7 @@
 //! The room that the threads of a run take: looked at before anything is made.
 
 use crate::record::input::{RunError, RunOptions};
-use crate::storage::stack::{FIRST_BYTES, Stack};
+use crate::storage::stack::Stack;
 use crate::sys;
 
 /// The largest number of threads that a CPU may have at a time.
@@ -46,7 +46,7 @@ pub fn check_room(cpus: usize, threads: usize, options: &RunOptions) -> Result<(
     }
     let first = match options.lock_stacks {
         true => area,
-        false => area.min(FIRST_BYTES as u64),
+        false => area.min(Stack::first_bytes(stack) as u64),
     };
     match sys::available_bytes() {
         Some(most) => limit(

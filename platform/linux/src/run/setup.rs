@@ -22,7 +22,7 @@ use crate::record::pool::{Stage, discard};
 use crate::record::text::LibraryText;
 use crate::run::carrier::{end_threads, run_loop, start_threads};
 use crate::run::life::main;
-use crate::storage::stack::{AlternateStack, FIRST_BYTES, Stack};
+use crate::storage::stack::{AlternateStack, Stack};
 use crate::storage::tls::{Library, Storage};
 use crate::sys::{self, HostClass, SwitchLog, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
@@ -218,6 +218,8 @@ where
     unsafe { *host.ring.get() = make_ring(input.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
     host.pool.set_up(home, options.spawned);
+    let rooms = input.shard.tree().capacity().nodes;
+    host.pool.has_one_home.set(rooms == 0);
     let mut core = Core::new(input.shard, input.sink, input.arrivals, &options);
     core.plan = input.plan;
     core.threads.resize(core.shard.places(), core::ptr::null());
@@ -311,10 +313,9 @@ fn make_threads(
         .map(|input| (input.id, input.name, Some(input.body)));
     let pooled = (0..options.pool).map(|_| (ThreadId::new(u32::MAX, 0), String::new(), None));
     for (id, name, body) in given.chain(pooled) {
-        let first = if options.lock_stacks {
-            usize::MAX
-        } else {
-            FIRST_BYTES
+        let first = match options.lock_stacks {
+            true => usize::MAX,
+            false => Stack::first_bytes(options.stack_bytes),
         };
         let stack = Stack::with_first(options.stack_bytes, first);
         let stack = stack.map_err(refused("map a stack"))?;

@@ -23,8 +23,8 @@ const GUARD: usize = 4 * PAGE;
 /// that all places are taken in turn, and far enough for the frames of a switch.
 const STEP: usize = 13 * 64;
 
-/// Bytes that are in memory of every stack, from its top.
-pub(crate) const FIRST_BYTES: usize = 64 * 1024;
+/// Bytes that are in memory of every stack that has so many, from its top.
+const FIRST_BYTES: usize = 64 * 1024;
 
 /// How many stacks have been made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -76,6 +76,12 @@ impl Stack {
     pub(crate) fn area_bytes(usable: usize) -> usize {
         let least = 4 * PAGE + 4 * sys::signal_frame_bytes();
         usable.max(least).next_multiple_of(PAGE) + PAGE + GUARD
+    }
+
+    /// How many of its bytes, from its top, are in memory from the beginning, if not all are: as many
+    /// as were asked for, up to a limit. The rest of a small one is for frames of signals.
+    pub(crate) fn first_bytes(usable: usize) -> usize {
+        FIRST_BYTES.min(usable.next_multiple_of(PAGE) + PAGE)
     }
 
     /// The address just above the stack.
