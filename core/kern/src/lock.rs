@@ -508,6 +508,11 @@ impl Locks {
         }
     }
 
+    /// Whether a thread is to be looked at.
+    pub(crate) fn has_to_look(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// The next thread to be looked at.
     pub(crate) fn next_to_look_at(&mut self) -> Option<usize> {
         let thread = self.queue.pop_front()? as usize;

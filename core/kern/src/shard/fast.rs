@@ -11,6 +11,8 @@
 //! The parts are inlined in optimized builds only: otherwise the frame of the caller would be as
 //! large as all of them together (20 KiB), on the stack of every thread.
 
+mod birth;
+
 use punctual_model::{Instant, ThreadId, Work};
 use punctual_order::{Band, Choice, Next, Policy};
 
@@ -102,7 +104,8 @@ impl<P: Policy> Shard<P> {
         Some(self.outcome(arm))
     }
 
-    /// The fast path of one policy is closed: that of a tree, or the slow one.
+    /// The fast path of one policy is closed, or not for this event: that of a birth, that of a
+    /// tree, or the slow one.
     #[inline]
     pub(super) fn handle_closed<S: Sink>(
         &mut self,
@@ -110,6 +113,11 @@ impl<P: Policy> Shard<P> {
         event: &Event,
         sink: &mut S,
     ) -> Decision {
+        if Self::is_birth(event)
+            && let Some(outcome) = self.handle_birth(now, event, sink)
+        {
+            return outcome.decision();
+        }
         match self.handle_in_tree(now, event, sink) {
             Some(outcome) => outcome.decision(),
             None => self.handle_slowly(Entry::at(now, event), sink),

@@ -167,7 +167,10 @@ impl<P: Policy> Shard<P> {
         self.leave_resources(thread, sink);
         self.threads[thread].ceiling = None;
         self.locks.forget(thread);
-        self.inherit(thread);
+        // It holds nothing and waits for nothing any more.
+        if self.threads[thread].inherited.is_some() || self.locks.has_to_look() {
+            self.inherit(thread);
+        }
         while let Some(pending) = self.pool.pop(&mut self.threads[thread].backlog) {
             self.unsettled -= u64::from(self.counts(thread, pending.arrival));
         }

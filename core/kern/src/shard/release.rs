@@ -18,6 +18,46 @@ impl<P: Policy> Shard<P> {
         constraint: Constraint,
         sink: &mut S,
     ) -> Result<ThreadId, Refusal> {
+        let id = self.begin(home, constraint, sink)?;
+        self.await_first_release(id.index());
+        Ok(id)
+    }
+
+    /// As [`Shard::create`], at an instant at which nothing else is due: what is released at once
+    /// needs no timer for that.
+    pub(super) fn create_alone<S: Sink>(
+        &mut self,
+        home: NodeId,
+        constraint: Constraint,
+        sink: &mut S,
+    ) -> Result<ThreadId, Refusal> {
+        let id = self.begin(home, constraint, sink)?;
+        let (thread, at) = (id.index(), self.now);
+        let t = &mut self.threads[thread];
+        let is_released = constraint.released_by_clock() && t.first_arrival == at;
+        if !is_released || at >= constraint.until {
+            self.await_first_release(thread);
+            return Ok(id);
+        }
+        let next = constraint.separation().and_then(|s| at.checked_add(s));
+        if let Some(next) = next {
+            t.next_release = next;
+            self.set_timer(thread, Timer::Release, next);
+        }
+        if !self.costs.entry.is_zero() {
+            self.spare(thread);
+        }
+        self.release(thread, at, sink);
+        Ok(id)
+    }
+
+    /// A thread begins, and waits for its first release.
+    fn begin<S: Sink>(
+        &mut self,
+        home: NodeId,
+        constraint: Constraint,
+        sink: &mut S,
+    ) -> Result<ThreadId, Refusal> {
         if !constraint.is_valid() {
             return Err(Refusal::InvalidConstraint);
         }
@@ -37,7 +77,8 @@ impl<P: Policy> Shard<P> {
         Ok(id)
     }
 
-    /// Puts a constraint in force; the first arrival is a phase after `from`.
+    /// Puts a constraint in force; the first arrival is a phase after `from`. Who has just begun
+    /// inherits nothing; who goes on may ([`Shard::inherit`]).
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
         if !t.constraint.class.runs_per_job() || t.taken == 0 {
@@ -49,13 +90,17 @@ impl<P: Policy> Shard<P> {
         t.first_arrival = from.saturating_add(constraint.phase);
         t.first_index = t.next_index;
         t.next_release = t.first_arrival;
-        if constraint.released_by_clock() {
+    }
+
+    /// The timer of the first release under a constraint.
+    fn await_first_release(&mut self, thread: usize) {
+        let t = &self.threads[thread];
+        if t.constraint.released_by_clock() {
             let at = t.next_release;
             self.set_timer(thread, Timer::Release, at);
         } else {
             self.timeline.cancel(thread, Timer::Release);
         }
-        self.inherit(thread);
     }
 
     /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.
@@ -107,6 +152,8 @@ impl<P: Policy> Shard<P> {
         t.zero_lag = zero_lag;
         self.tell(sink, thread, |thread, _| TraceEvent::Changed { thread });
         self.install(zero_lag, thread, constraint);
+        self.await_first_release(thread);
+        self.inherit(thread);
         self.take_over_arrivals(thread, sink);
     }
 

@@ -56,6 +56,8 @@ struct Both {
     yielded: u32,
     /// How many came where the fast path ends, or found nobody running.
     due: u32,
+    /// By how many of them a thread came or went.
+    births: u32,
 }
 
 impl Both {
@@ -76,6 +78,7 @@ impl Both {
             taken: 0,
             yielded: 0,
             due: 0,
+            births: 0,
         }
     }
 
@@ -100,7 +103,14 @@ impl Both {
         let (seed, now, event) = (self.seed, self.now, *entry.event);
         let (mut from_fast, mut from_slow) = (Told::default(), Told::default());
         let taken = match entry.is_plain() {
-            true => self.fast.handle_fast(entry.now, &event, &mut from_fast),
+            true => self
+                .fast
+                .handle_fast(entry.now, &event, &mut from_fast)
+                .or_else(|| {
+                    let born = self.fast.handle_birth(entry.now, &event, &mut from_fast);
+                    self.births += u32::from(born.is_some());
+                    born
+                }),
             false => None,
         };
         let a = match taken {
@@ -139,7 +149,7 @@ impl Both {
 }
 
 /// Six threads and any event, always before the next instant that the shard named.
-fn history(seed: u64) -> (u32, u32) {
+fn history(seed: u64) -> (u32, u32, u32) {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for _ in 0..6 {
@@ -155,16 +165,18 @@ fn history(seed: u64) -> (u32, u32) {
             .map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
     }
-    (both.taken, both.due)
+    (both.taken, both.due, both.births)
 }
 
 #[test]
 fn both_paths_through_an_entry_report_and_decide_the_same() {
-    let counts: Vec<(u32, u32)> = (0..2_000).map(history).collect();
+    let counts: Vec<(u32, u32, u32)> = (0..2_000).map(history).collect();
     let taken: u32 = counts.iter().map(|counts| counts.0).sum();
     let due: u32 = counts.iter().map(|counts| counts.1).sum();
+    let births: u32 = counts.iter().map(|counts| counts.2).sum();
     assert!(taken > 50_000, "only {taken} of 600,000 took the fast path");
     assert!(due > 50_000, "only {due} of 600,000 came where it ends");
+    assert!(births > 1_000, "only {births} threads came or went on it");
 }
 
 /// Threads with resources, precedence on this CPU and from another, and one that another hears of.

@@ -25,13 +25,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         event: Event,
         mut decision: Decision,
     ) -> Decision {
-        if creates(&event)
-            && decision.refused.is_none()
-            && let Some(id) = self.shard.last_created()
-            && let Some(light) = host.pool.bind(id)
-            && let Some(place) = self.threads.get_mut(id.index())
-        {
-            *place = light;
+        if decision.refused.is_none() {
+            self.bind_created(host, &event);
         }
         let refused = decision.refused;
         self.recode(&event, refused);
@@ -45,6 +40,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
         decision.refused = refused;
         decision
+    }
+
+    /// After an event that was not refused: gives a thread that it created its record.
+    pub(crate) fn bind_created(&mut self, host: &PerCpu, event: &Event) {
+        if creates(event)
+            && let Some(id) = self.shard.last_created()
+            && let Some(light) = host.pool.bind(id)
+            && let Some(place) = self.threads.get_mut(id.index())
+        {
+            *place = light;
+        }
     }
 
     /// After an event: a scheduler that decides on its own supply has other code.

@@ -5,6 +5,7 @@
 //! value, act at the edge).
 
 mod begin;
+mod birth;
 mod change;
 mod fast;
 
@@ -519,6 +520,7 @@ pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>
         enter: enter::<P, S, DIVIDES>,
         give_way: give_way::<P, S, DIVIDES>,
         preempt: fast::preempt::<P, S, DIVIDES>,
+        birth: birth::birth::<P, S, DIVIDES>,
         change: change::change::<P, S, DIVIDES>,
         lag: change::lag::<P, S>,
         goes_before: goes_before::<P, S>,

@@ -98,6 +98,16 @@ pub(crate) fn enter(light: &Light, event: Event) -> bool {
     light.refused.get().is_some()
 }
 
+/// [`enter`] with an event by which a thread comes or goes.
+pub(crate) fn enter_birth(light: &Light, event: &Event) -> bool {
+    let host = light.host();
+    // SAFETY: as in `enter`.
+    let birth = unsafe { (*host).by_policy.birth };
+    // SAFETY: as in `enter`.
+    unsafe { birth(host, event) };
+    light.refused.get().is_some()
+}
+
 #[inline]
 pub(crate) fn is_to_end(light: &Light) -> bool {
     light.stop.load(Ordering::Relaxed) || light.wait_node.cancelled.get()

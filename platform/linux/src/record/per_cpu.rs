@@ -112,6 +112,8 @@ pub(crate) struct ByPolicy {
     pub(crate) give_way: unsafe fn(host: *const PerCpu),
     /// The same for [`Event::Tick`] in the preemption signal.
     pub(crate) preempt: unsafe fn(host: *const PerCpu),
+    /// The same for an event by which a thread comes or goes.
+    pub(crate) birth: unsafe fn(host: *const PerCpu, event: &Event),
     /// Another constraint for a thread, whose first arrival is at an instant, or a phase after its
     /// zero-lag instant where that is later.
     pub(crate) change: unsafe fn(*const PerCpu, ThreadId, Constraint, Instant),

@@ -87,7 +87,7 @@ fn finish(light: &Light) -> ! {
         light.phase.set(Phase::Finished);
         end_run_if_asked(light);
         // SAFETY: gate closed; `enter` picks another thread and never this one again.
-        unsafe { ((*light.host()).by_policy.enter)(light.host(), Event::Exit) };
+        unsafe { ((*light.host()).by_policy.birth)(light.host(), &Event::Exit) };
     }
     light.phase.set(Phase::Finished);
     loop {

@@ -20,7 +20,7 @@ use std::sync::PoisonError;
 
 use punctual_kern::{Constraint, Event, NodeId, Request};
 
-use crate::entry::request::{enter, open_gate, promise};
+use crate::entry::request::{enter_birth, open_gate, promise};
 use crate::record::body::{StopJob, describe};
 use crate::record::light::{Light, Phase};
 use crate::record::outcome::Panic;
@@ -77,8 +77,11 @@ pub(crate) fn create(
     pooled.order.set(constraint.order);
     host.pool.created.set(host.pool.created.get() + 1);
     host.pool.spawning.set(child);
-    let home = home.unwrap_or_else(|| home_of(light));
-    let refused = enter(light, creation(home, constraint));
+    let home = home.unwrap_or_else(|| match host.pool.has_one_home.get() {
+        true => NodeId::ROOT,
+        false => home_of(light),
+    });
+    let refused = enter_birth(light, &creation(home, constraint));
     if light.quit.get() {
         return Err(SpawnError::NoRun);
     }
@@ -152,7 +155,7 @@ pub(crate) fn serve(light: &Light) {
             host.pool.put(light);
         }
         host.pool.waking.set(pooled.joiner.get());
-        let _ = enter(light, Event::Exit);
+        let _ = enter_birth(light, &Event::Exit);
     }
 }
 

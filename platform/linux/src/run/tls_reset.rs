@@ -59,10 +59,40 @@ impl Part {
     }
 }
 
+/// A stretch of a storage, seen from our own words: so many bytes are copied into it from an image,
+/// and so many behind them are cleared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stretch {
+    begin: isize,
+    image: usize,
+    copied: usize,
+    cleared: usize,
+}
+
+impl Part {
+    /// The stretches that become new: before our own words, and behind them.
+    fn stretches(&self) -> impl Iterator<Item = Stretch> {
+        let around = [0..self.kept.start, self.kept.end..self.bytes];
+        let stretch = |bytes: Range<usize>| {
+            let (copied, cleared) = split(&bytes, self.image_bytes);
+            Stretch {
+                begin: self.begin.wrapping_add_unsigned(bytes.start),
+                image: self.image + copied.start,
+                copied: copied.len(),
+                cleared: cleared.len(),
+            }
+        };
+        around
+            .map(stretch)
+            .into_iter()
+            .filter(|s| s.copied + s.cleared > 0)
+    }
+}
+
 /// This program's storages.
 #[derive(Debug)]
 struct Template {
-    parts: Vec<Part>,
+    stretches: Vec<Stretch>,
     /// Our own words, from the thread pointer.
     words: i64,
 }
@@ -86,9 +116,9 @@ pub(crate) fn find() {
         let look = || {
             let words = here();
             let found = storages(words);
-            let parts = found.known.iter().map(|storage| Part::of(storage, words));
+            let stretches = |storage| Part::of(storage, words).stretches().collect::<Vec<_>>();
             let fresh = Template {
-                parts: parts.collect(),
+                stretches: found.known.iter().flat_map(stretches).collect(),
                 words: distance(words.addr(), read_thread_pointer()),
             };
             let has_ours = found.known.iter().any(|storage| storage.holds(words));
@@ -149,20 +179,16 @@ pub(crate) unsafe fn reset() {
     if distance(words.addr(), pointer) != fresh.words {
         return;
     }
-    for part in &fresh.parts {
-        let begin = words.wrapping_offset(part.begin).cast_mut();
-        let image = core::ptr::with_exposed_provenance::<u8>(part.image);
-        for bytes in [0..part.kept.start, part.kept.end..part.bytes] {
-            let (copied, cleared) = split(&bytes, part.image_bytes);
-            // SAFETY: (1) both lie in a storage of this thread that the loader made of that many
-            // bytes, at the same distance in every thread, and beside our own words; (2) the image
-            // is the loader's own, and as long as it says; (3) nobody else reads or writes this
-            // thread's storage, and it does not use what it held, as the caller vouches.
-            unsafe {
-                let place = begin.add(copied.start);
-                core::ptr::copy_nonoverlapping(image.add(copied.start), place, copied.len());
-                begin.add(cleared.start).write_bytes(0, cleared.len());
-            }
+    for stretch in &fresh.stretches {
+        let begin = words.wrapping_offset(stretch.begin).cast_mut();
+        let image = core::ptr::with_exposed_provenance::<u8>(stretch.image);
+        // SAFETY: (1) both lie in a storage of this thread that the loader made of that many
+        // bytes, at the same distance in every thread, and beside our own words; (2) the image
+        // is the loader's own, and as long as it says; (3) nobody else reads or writes this
+        // thread's storage, and it does not use what it held, as the caller vouches.
+        unsafe {
+            core::ptr::copy_nonoverlapping(image, begin, stretch.copied);
+            begin.add(stretch.copied).write_bytes(0, stretch.cleared);
         }
     }
 }

@@ -28,7 +28,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         now: Instant,
         event: &Event,
     ) -> Option<*const Light> {
-        let (light, executed) = self.fast_interval(host, now, event)?;
+        if !is_ordinary(event) {
+            return None;
+        }
+        let (light, executed) = self.fast_interval(host, now)?;
         let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
         Some(self.finish_fast(host, now, event, (light, executed), outcome))
     }
@@ -47,14 +50,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
         now: Instant,
         event: &Event,
     ) -> Option<*const Light> {
-        let (light, executed) = self.fast_interval(host, now, event)?;
+        if !is_ordinary(event) {
+            return None;
+        }
+        let (light, executed) = self.fast_interval(host, now)?;
         let outcome = self.shard.handle_in_tree(now, event, &mut self.sink)?;
         Some(self.finish_fast(host, now, event, (light, executed), outcome))
     }
 
     /// Follows a decision of the core on the fast path. Returns the thread that runs then.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn finish_fast(
+    pub(super) fn finish_fast(
         &mut self,
         host: &PerCpu,
         now: Instant,
@@ -117,13 +123,12 @@ impl<P: Policy, S: Sink> Core<P, S> {
 
     /// The thread that has run since the last entry, and for how long, if the fast path is open.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn fast_interval(
+    pub(super) fn fast_interval(
         &self,
         host: &PerCpu,
         now: Instant,
-        event: &Event,
     ) -> Option<(&'static Light, u64)> {
-        match self.is_open(host, now, event) {
+        match self.is_open(host, now) {
             true => self.usual_interval(host, now),
             false => None,
         }
@@ -158,19 +163,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_open(&self, host: &PerCpu, now: Instant, event: &Event) -> bool {
-        let is_ordinary = matches!(
-            event,
-            Event::Tick
-                | Event::Yield
-                | Event::Block { .. }
-                | Event::Wake(_)
-                | Event::Complete
-                | Event::BlockOn { .. }
-                | Event::HandOver { .. }
-        );
-        is_ordinary
-            && now < self.fast_until
+    fn is_open(&self, host: &PerCpu, now: Instant) -> bool {
+        now < self.fast_until
             && host.armed_for().is_some_and(|armed| now < armed)
             && host.is_undisturbed()
     }
@@ -289,4 +283,19 @@ pub(super) unsafe fn preempt<P: Policy, S: Sink, const DIVIDES: bool>(host: *con
     }
     // SAFETY: as in `enter_here`.
     unsafe { switch_here(host, target) };
+}
+
+/// Whether the way of most entries is for this event.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn is_ordinary(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Tick
+            | Event::Yield
+            | Event::Block { .. }
+            | Event::Wake(_)
+            | Event::Complete
+            | Event::BlockOn { .. }
+            | Event::HandOver { .. }
+    )
 }
