@@ -15,7 +15,7 @@ const DECLARED: usize = 16 * 1024;
 /// The most that such a thread may have in memory, stack and all. Frames of debug builds are
 /// several times as large, and make it use more of its stack than it declares.
 const MOST: usize = if cfg!(debug_assertions) {
-    48_000
+    64_000
 } else {
     32_000
 };
