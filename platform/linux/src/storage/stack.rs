@@ -78,8 +78,8 @@ impl Stack {
         usable.max(least).next_multiple_of(PAGE) + PAGE + GUARD
     }
 
-    /// How many of its bytes, from its top, are in memory from the beginning, if not all are: as many
-    /// as were asked for, up to a limit. The rest of a small one is for frames of signals.
+    /// How many of its bytes, from its top, are in memory from the beginning, if not all are: as
+    /// many as were asked for, up to a limit. The rest of a small one is for frames of signals.
     pub(crate) fn first_bytes(usable: usize) -> usize {
         FIRST_BYTES.min(usable.next_multiple_of(PAGE) + PAGE)
     }

@@ -44,8 +44,8 @@ impl Who {
         self.light.expose_provenance() | birth.unwrap_or(0) << BIRTH
     }
 
-    /// The thread that the word of an owner means, in a section of `me`; `None`: nobody. One that has
-    /// ended is told from later ones in the same record, up to 2^16 of them.
+    /// The thread that the word of an owner means, in a section of `me`; `None`: nobody. One that
+    /// has ended is told from later ones in the same record, up to 2^16 of them.
     pub(crate) fn of_owner(word: usize, me: Who) -> Option<Who> {
         let address = word & ((1 << BIRTH) - 1);
         let light: *const Light = core::ptr::with_exposed_provenance(address);
