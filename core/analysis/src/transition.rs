@@ -25,10 +25,14 @@
 //!    of both (Real and Crespo 2004, the idle-time protocol). A change inside one supply waits for
 //!    the scheduler with that supply alone (`node`).
 //!
+//! A transfer of budget is two systems at once (`lent`): once with what is borrowed, and once more
+//! with what is left to the lender.
+//!
 //! # Assumptions
 //! 1. The system before the change is admitted; those of the tests.
 //! 2. Jobs released before the change are completed under the old constraint, as in `kern`.
 
+mod lent;
 mod lives;
 mod node;
 
@@ -44,7 +48,8 @@ use punctual_model::{
 use crate::admit::{admit, bounds_only, is_admitted};
 use crate::error::AnalysisError;
 use crate::verdict::Verdict;
-use lives::{Lives, Places, erased};
+use lent::Lent;
+use lives::{Lives, Places};
 
 /// From when on a change keeps every promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,6 +172,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
         Some("the system is refused already, before the change".to_string())
     };
     let mut transitions = Vec::new();
+    let mut lent = Lent::default();
     for change in &system.changes {
         let mut next = stage.clone();
         let why = match (&refused, next.apply(change)) {
@@ -193,10 +199,13 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
                     meanwhile: Vec::new(),
                 }
             }
-            None => judge(&past, next.system(), &places, admit)?,
+            None => {
+                let new = lent::loans(&stage, change);
+                lent.judge((&past, &new), next.system(), &places, admit)?
+            }
         };
         if transition.when != When::Never {
-            follow(&mut past, &transition);
+            lent.follow(&mut past, &transition, lent::loans(&stage, change));
             stage = next;
         } else if refused.is_none() && !is_admitted(&stage.system())? {
             refused = Some("the system is refused already, before the change".to_string());
@@ -240,20 +249,6 @@ fn judge(
         }
     }
     Ok(transition)
-}
-
-/// The system after a transition runs. Nothing before an idle instant has an effect after it.
-fn follow(past: &mut Vec<System>, transition: &Transition) {
-    if let (When::Idle, Some(before)) = (transition.when, past.last()) {
-        let what = Difference::between(before, &transition.system);
-        for old in past.iter_mut() {
-            *old = match &transition.idle {
-                Some(name) => erased(old, |part| node::is_below(old, part, name)),
-                None => erased(old, |part| what.cpus.contains(&part.cpu())),
-            };
-        }
-    }
-    past.push(transition.system.clone());
 }
 
 /// A difference that is no change of a running system: no rule is about it.

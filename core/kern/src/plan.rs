@@ -7,7 +7,8 @@
 //! it. What only the state at that instant can refuse is asked before the first event
 //! ([`Shard::permits`]), and then that event alone is entered: the core refuses it, and the record
 //! says so. Every later change was judged as one that follows, so a plan ends with a refusal.
-//! A delegation that a slice hinders which was taken back waits until that counts no more.
+//! A delegation that a slice hinders which was taken back waits until that counts no more. A
+//! transfer waits until the lender has that much left, and what follows one until it is over.
 
 use alloc::vec::Vec;
 
@@ -42,6 +43,8 @@ pub struct Plan {
     waits: bool,
     /// What hinders it ends by itself then.
     until: Option<Instant>,
+    /// Budget that it has transferred is there until then.
+    lent: Instant,
 }
 
 impl Plan {
@@ -122,7 +125,7 @@ impl Plan {
         if !self.waits && self.steps.get(self.next.0).is_none_or(|step| step.at > now) {
             return None;
         }
-        self.take(shard)
+        self.take(now, shard)
     }
 
     /// The decision on the event that it gave last: nothing comes after a refused one.
@@ -134,7 +137,7 @@ impl Plan {
     }
 
     #[cold]
-    fn take<P: Policy>(&mut self, shard: &Shard<P>) -> Option<Event> {
+    fn take<P: Policy>(&mut self, now: Instant, shard: &Shard<P>) -> Option<Event> {
         let (at, event) = self.next;
         let step = self.steps.get(at)?;
         self.until = None;
@@ -143,7 +146,8 @@ impl Plan {
             return None;
         }
         if event == 0 {
-            self.until = shard.waits_for(&step.events);
+            let lent = Some(self.lent).filter(|lent| *lent > now);
+            self.until = lent.or_else(|| shard.waits_for(&step.events));
             self.waits = self.until.is_some();
             if self.waits {
                 return None;
@@ -160,6 +164,7 @@ impl Plan {
         let mut rest = rest.filter(|(_, event)| !shard.is_over(event));
         let found = rest.next();
         let taken = found.map(|(_, event)| *event);
+        self.lent = taken.map_or(self.lent, |event| shard.lends_until(&event).max(self.lent));
         let event = found.map_or(step.events.len(), |(place, _)| place);
         self.next = (at, event + 1);
         self.waits = event + 1 < step.events.len();

@@ -41,6 +41,16 @@ pub enum Step {
     Constrain(TaskId, Terms),
     /// Another scheduler of its CPU orders the task; `None`: the CPU's own.
     Move(TaskId, Option<SchedulerId>),
+    /// A scheduler transfers budget to a sibling, until its own period ends. Its change does nothing
+    /// else, and later ones wait for that end.
+    Transfer {
+        /// Its lender, with a deferrable server.
+        from: SchedulerId,
+        /// Its borrower, with any server.
+        to: SchedulerId,
+        /// How much.
+        budget: Work<Ns>,
+    },
     /// The task releases no more jobs; those that it has are completed.
     Stop(TaskId),
     /// The task comes, on its declared terms; its phase counts from here.
@@ -89,9 +99,11 @@ impl Step {
     /// The part that it is about.
     pub fn subject(&self) -> Subject {
         match *self {
-            Step::Join(id) | Step::Supply(id, _) | Step::Reorder(id, ..) | Step::Leave(id) => {
-                Subject::Scheduler(id)
-            }
+            Step::Join(id)
+            | Step::Supply(id, _)
+            | Step::Reorder(id, ..)
+            | Step::Transfer { from: id, .. }
+            | Step::Leave(id) => Subject::Scheduler(id),
             Step::ReorderCpu(id, _) => Subject::Cpu(id),
             Step::Constrain(id, _) | Step::Move(id, _) | Step::Stop(id) | Step::Start(id) => {
                 Subject::Task(id)
@@ -116,6 +128,7 @@ impl Step {
             Step::Stop(_) => 7,
             Step::Start(_) => 8,
             Step::Leave(_) => 9,
+            Step::Transfer { .. } => 10,
         }
     }
 }
@@ -123,7 +136,7 @@ impl Step {
 impl Change {
     /// The places of its steps in the order in which they are done: slices are taken back;
     /// schedulers come, parents first; supplies, policies, constraints; slices are delegated; tasks
-    /// move, stop, start; schedulers go, children first. `schedulers` are those of the system.
+    /// move, stop, start; schedulers go, children first; budget is transferred. `schedulers` are those of the system.
     /// O(n log n · depth).
     pub fn in_order(&self, schedulers: &[Scheduler]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();

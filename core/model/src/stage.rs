@@ -3,6 +3,7 @@
 mod delegate;
 mod policy;
 mod supply;
+mod transfer;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -168,6 +169,7 @@ impl<'a> Stage<'a> {
     /// Every step that means nothing; the stage is not to be used then.
     pub fn apply(&mut self, change: &Change) -> Result<(), Vec<Mistake>> {
         let mut mistakes: Vec<Mistake> = self.too_many(change).into_iter().collect();
+        mistakes.extend(transfer::beside_others(change));
         let mut known: Vec<Subject> = Vec::new();
         let (before, places) = (self.schedulers.clone(), self.places());
         // The core is asked for a server before the first event of a change: what is taken back or
@@ -252,6 +254,7 @@ impl<'a> Stage<'a> {
             Step::ReorderCpu(id, policy) => self.reorder_cpu(*id, *policy, &name),
             Step::Constrain(id, terms) => self.constrain(*id, terms, &name),
             Step::Move(id, to) => self.move_to(*id, *to, &name),
+            Step::Transfer { from, to, budget } => self.transfer((*from, *to), *budget, &name),
             Step::Stop(id) => {
                 self.tasks[id.index()] = None;
                 Ok(())

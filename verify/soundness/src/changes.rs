@@ -1,5 +1,7 @@
 //! Random systems that change while they run: parts come, go, come again, move, get other terms.
 
+mod transfer;
+
 use punctual_generate::{Feature, Mix, Random, Scale};
 use punctual_model::{
     Change, Class, CpuId, Instant, PolicyKind, Priority, Receiver, Scheduler, SchedulerId, Server,
@@ -30,7 +32,7 @@ const FEATURES: [Feature; 16] = [
 pub(crate) fn draw(random: &mut Random) -> Option<System> {
     let shape = random.below(10);
     let features = match shape {
-        0..3 => &[Feature::Servers][..],
+        0..3 | 6 => &[Feature::Servers][..],
         3..5 => &[Feature::Sporadic, Feature::Late][..],
         5 => &[Feature::Servers, Feature::Slices, Feature::Aperiodic],
         _ => &FEATURES,
@@ -44,6 +46,9 @@ pub(crate) fn draw(random: &mut Random) -> Option<System> {
     }
     if shape == 5 {
         above_all(random, &mut system);
+    }
+    if shape == 6 {
+        transfer::side_by_side(random, &mut system);
     }
     // Nobody knows how phases lie after a change; here nobody does before.
     system.free_phases = true;
@@ -59,7 +64,8 @@ pub(crate) fn draw(random: &mut Random) -> Option<System> {
     for _ in 0..random.within(1, 5) {
         at += random.within(1, 60);
         let wanted = random.within(1, 2);
-        let steps: Vec<Step> = (0..wanted).filter_map(|_| step(random, &system)).collect();
+        let mut steps: Vec<Step> = (0..wanted).filter_map(|_| step(random, &system)).collect();
+        transfer::alone(&mut steps);
         let _ = add(&mut system, at, steps);
     }
     (!system.changes.is_empty()).then_some(system)
@@ -213,6 +219,9 @@ fn step(random: &mut Random, system: &System) -> Option<Step> {
     let mut stage = Stage::at_start(system);
     for change in &system.changes {
         stage.apply(change).ok()?;
+    }
+    if let Some(step) = transfer::draw(random, system, &stage) {
+        return Some(step);
     }
     let id = TaskId(u32::try_from(random.index(system.tasks.len())).ok()?);
     let node = match system.schedulers.len() {

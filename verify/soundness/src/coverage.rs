@@ -30,6 +30,7 @@ const BRANCHES: &[&str] = &[
     "change: another policy of a CPU",
     "change: another policy of a scheduler",
     "change: another server",
+    "change: budget is transferred",
     "fix: budget",
     "fix: deadline",
     "fix: none",
@@ -91,6 +92,8 @@ const BRANCHES: &[&str] = &[
     "test: response-time analysis (exact)",
     "test: response-time analysis (sufficient)",
     "transition: at-once: a task that leaves completes its jobs, and others only gain",
+    "transition: at-once: all are admitted beside the borrower that has more, and those below the \
+     lender on what it has left",
     "transition: at-once: what joins may arrive for the first time at any instant",
     "transition: idle inside one supply: jobs of _ before and after the change may meet in a \
      window where both are not admitted together",

@@ -188,6 +188,7 @@ fn form(system: &System, step: &Step) -> &'static str {
         Step::ReorderCpu(..) => "another policy of a CPU",
         Step::Constrain(..) => "another constraint",
         Step::Move(..) => "a task moves",
+        Step::Transfer { .. } => "budget is transferred",
         Step::Stop(_) => "a task stops",
         Step::Start(_) => "a task starts",
     }

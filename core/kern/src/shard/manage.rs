@@ -89,8 +89,23 @@ impl<P: Policy> Shard<P> {
         permitted.is_ok() || matches!(permitted, Err(Refusal::NoSuchNode(_)))
     }
 
+    /// Until when the budget that an event of a plan lends is there; the start of the run: it lends
+    /// none.
+    pub(crate) fn lends_until(&self, event: &Event) -> Instant {
+        match event {
+            Event::Manage {
+                by,
+                request: Request::Lend { work, .. },
+            } => match self.tree.lends_until(*by, *work) {
+                Some(Ok(until)) => until,
+                Some(Err(_)) | None => Instant::ZERO,
+            },
+            _ => Instant::ZERO,
+        }
+    }
+
     /// Until when the share of slices that were taken back hinders the events of a change, which
-    /// happen together. O(events² + events · nodes).
+    /// happen together, or one that lends lacks budget. O(events² + events · nodes).
     pub(crate) fn waits_for(&self, events: &[Event]) -> Option<Instant> {
         let requests = || {
             events.iter().filter_map(|event| match event {
@@ -116,9 +131,12 @@ impl<P: Policy> Shard<P> {
             });
             self.tree.gives_too_much(giver, slices, supplies)
         });
-        hindered
-            .filter_map(|giver| self.tree.shares_return(giver))
-            .max()
+        let shares = hindered.filter_map(|giver| self.tree.shares_return(giver));
+        let lacking = requests().filter_map(|(by, request)| match request {
+            Request::Lend { work, .. } => self.tree.lends_until(by, *work)?.err(),
+            _ => None,
+        });
+        shares.chain(lacking).max()
     }
 
     /// Whether an event of a plan finds a home for a thread that has ended.

@@ -1,7 +1,7 @@
 //! Plans: all of a change happens, or nothing of it and of what was judged as coming after it.
 
 use punctual_kern::{Event, Plan, Planned, Request};
-use punctual_model::{Instant, PolicyKind, Priority, ServerKind};
+use punctual_model::{Instant, PolicyKind, Priority, ServerKind, Work};
 
 use crate::driver::{id, periodic};
 use crate::trees::{FIXED, Grove, node, server, terms};
@@ -127,4 +127,42 @@ fn a_thread_that_has_ended_needs_no_home() {
         assert_eq!(all.len(), 1, "{all:?}");
         assert!(all.iter().all(|(_, done)| *done), "{all:?}");
     }
+}
+
+/// The server of the first scheduler has (5 in 10), of which 3 are used at 3: it cannot lend 4 then.
+#[test]
+fn a_transfer_waits_until_its_lender_has_so_much_and_what_follows_until_it_is_over() {
+    let mut grove = Grove::new(
+        FIXED,
+        &[
+            (0, FIXED, terms(server(ServerKind::Deferrable, 5, 10), 5)),
+            (0, FIXED, terms(server(ServerKind::Polling, 2, 10), 4)),
+        ],
+        &[(1, periodic(3, 100, 1)), (0, periodic(2, 100, 1))],
+    );
+    let lends = Event::Manage {
+        by: node(1),
+        request: Request::Lend {
+            to: node(2),
+            work: Work::from_ticks(4),
+        },
+    };
+    let step = |at, event| Planned {
+        change: 0,
+        at: Instant::from_ticks(at),
+        quiet: Vec::new(),
+        events: vec![event],
+    };
+    let mut plan = Plan::new(vec![step(3, lends), step(4, asks(richer()))]);
+    let _ = grove.at(0, Event::Tick);
+    let _ = grove.at(3, Event::Tick);
+    assert_eq!(carried(&mut plan, &mut grove, 3), []);
+    assert_eq!(plan.due(), Some(Instant::from_ticks(10)));
+    let _ = grove.at(10, Event::Tick);
+    assert_eq!(carried(&mut plan, &mut grove, 10), [(lends, true)]);
+    assert_eq!(plan.due(), Some(Instant::from_ticks(20)));
+    let _ = grove.at(19, Event::Tick);
+    assert_eq!(carried(&mut plan, &mut grove, 19), []);
+    let _ = grove.at(20, Event::Tick);
+    assert_eq!(carried(&mut plan, &mut grove, 20), [(asks(richer()), true)]);
 }

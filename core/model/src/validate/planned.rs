@@ -115,6 +115,7 @@ fn check_change(system: &System, index: usize, change: &Change, errors: &mut Err
     for (step, part) in change.steps.iter().enumerate() {
         let changes = match *part {
             Step::Join(id) | Step::Leave(id) | Step::Supply(id, _) => planned(id),
+            Step::Transfer { from, to, .. } => planned(from) || planned(to),
             Step::Reorder(id, policy, _) => policy == PolicyKind::Planned || planned(id),
             Step::ReorderCpu(cpu, policy) => {
                 let own = system.cpus.get(cpu.index()).map(|cpu| cpu.policy);

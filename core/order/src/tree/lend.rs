@@ -78,6 +78,26 @@ impl<P: Policy> Tree<P> {
         }
     }
 
+    /// Until when budget that a scheduler lends now is there; or, as an error, when to ask again,
+    /// because it has too little left. `None`: it never lends that much. O(1).
+    pub fn lends_until(&self, by: NodeId, work: Work) -> Option<Result<Instant, Instant>> {
+        let node = &self.nodes[usize::from(self.node(by).ok()?)];
+        let Supply::Server(mut server) = node.supply else {
+            return None;
+        };
+        if !node.awake {
+            server.wake(self.now, self.now);
+        }
+        let until = server.deadline();
+        if server.budget() >= work && until > self.now {
+            return Some(Ok(until));
+        }
+        // A server that falls idle in this entry hears of its new period in the next one.
+        let soon = self.now.saturating_add(Span::from_ticks(1));
+        let again = server.next().map_or(soon, |next| next.max(soon));
+        (server.capacity() >= work).then_some(Err(again))
+    }
+
     /// How much the children of a scheduler have lent each other since the start.
     pub fn lent_below(&self, parent: NodeId) -> Option<Work> {
         let at = self.node(parent).ok()?;

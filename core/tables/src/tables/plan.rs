@@ -201,6 +201,15 @@ impl<'a> Planner<'a> {
                 let event = self.replace(NodeId::ROOT, None, policy);
                 planned[id.index()].events.push(event);
             }
+            Step::Transfer { from, to, budget } => {
+                let cpu = &mut planned[self.system.schedulers[from.index()].cpu.index()];
+                let request = Request::Lend {
+                    to: self.node(Some(to)),
+                    work: budget.ticks_up(self.tables.frequency),
+                };
+                let by = self.node(Some(from));
+                cpu.events.push(Event::Manage { by, request });
+            }
             Step::Supply(id, server) => {
                 let scheduler = &self.system.schedulers[id.index()];
                 let supply = Grant::Server(server.in_ticks(self.tables.frequency));

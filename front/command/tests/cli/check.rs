@@ -125,6 +125,30 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
 }
 
 #[test]
+fn a_transfer_that_a_lender_needs_itself_is_refused_and_its_fix_mends_it() {
+    let folder = Folder::new("refused-transfer");
+    let file = std::fs::read_to_string(example("transfer.toml")).expect("an example");
+    let answer = |budget: &str| {
+        let file = file.replace("budget = \"2ms\" }", &format!("budget = \"{budget}\" }}"));
+        let output = output(&["check", &folder.write("more.toml", &file), "--json"]);
+        let verdict = json(&output);
+        (code(&output), verdict["changes"][0].clone())
+    };
+    let (refused, change) = answer("3ms");
+    assert_eq!((refused, &change["when"]), (1, &"never".into()), "{change}");
+    let why = &change["refusals"][0];
+    assert_eq!(why["name"], "player", "{change}");
+    let fix = "change.help.transfer.budget = \"2.75ms\" instead of \"3ms\"";
+    assert_eq!(why["advice"], fix, "{change}");
+    let (mended, change) = answer("2.75ms");
+    assert_eq!(
+        (mended, &change["when"]),
+        (0, &"at-once".into()),
+        "{change}"
+    );
+}
+
+#[test]
 fn the_shipped_change_that_is_refused_says_what_the_guide_says_and_its_fix_mends_it() {
     let file = example("live-tree-refused.toml");
     let refused = output(&["check", &file]);

@@ -125,6 +125,10 @@ impl Found<'_> {
             let step = self.delegate(node, parts, report);
             self.add(node, step);
         }
+        if let Some(node) = record.get("transfer") {
+            let step = lower_transfer(node, parts.names, report);
+            self.add(node, step);
+        }
     }
 
     fn add(&mut self, node: &Node, step: Option<Step>) {
@@ -257,16 +261,43 @@ impl Found<'_> {
 
 /// The scheduler that delegates, or the mistake.
 fn lower_giver(given: &Record, names: &Names, report: &mut Report<'_>) -> Option<SchedulerId> {
-    let node = given.get("from")?;
-    match part(node, "from", names, report)? {
+    lower_scheduler(
+        given,
+        ("from", "only a scheduler delegates slices"),
+        names,
+        report,
+    )
+}
+
+/// The scheduler that a key names, or the mistake that it is none.
+fn lower_scheduler(
+    given: &Record,
+    (key, mistake): (&str, &str),
+    names: &Names,
+    report: &mut Report<'_>,
+) -> Option<SchedulerId> {
+    let node = given.get(key)?;
+    match part(node, key, names, report)? {
         Part::Scheduler(id) => Some(id),
         Part::Task(_) | Part::Cpu(_) => {
-            report.add(&node.range, "only a scheduler delegates slices", || {
+            report.add(&node.range, mistake, || {
                 "name a scheduler with a server, such as \"scheduler.NAME\"".into()
             });
             None
         }
     }
+}
+
+fn lower_transfer(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<Step> {
+    let Value::Record(given) = &node.value else {
+        return None;
+    };
+    let mistake = "only schedulers transfer budget";
+    Some(Step::Transfer {
+        from: lower_scheduler(given, ("from", mistake), names, report)?,
+        to: lower_scheduler(given, ("to", mistake), names, report)?,
+        budget: given.work("budget")?,
+    })
 }
 
 /// The meaning of "task.NAME", "scheduler.NAME" or "cpu.NAME".

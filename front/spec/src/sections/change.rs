@@ -29,6 +29,19 @@ pub(super) static CHANGE: Keys = keys! {
         [{ from = "scheduler.name", to = "task.name", slice = "1ms", every = "10ms", priority = 5 }];
     /// Slices that their giver takes back: tasks go on in their own scheduler.
     "take-back": List(&Table(&TAKE_BACK)), [{ from = "scheduler.name", to = "task.name" }];
+    /// Budget that a scheduler gives a sibling, until the end of its own period. Such a change does
+    /// nothing else.
+    "transfer": Table(&TRANSFER),
+        { from = "scheduler.name", to = "scheduler.other", budget = "1ms" };
+};
+
+static TRANSFER: Keys = keys! {
+    /// The lender: "scheduler.NAME", with a deferrable server.
+    "from": Text, "scheduler.name", needed;
+    /// The borrower: "scheduler.NAME", with a server, which the same scheduler orders.
+    "to": Text, "scheduler.other", needed;
+    /// How much. It is done once the lender has that much left.
+    "budget": Duration, "1ms", needed;
 };
 
 const FROM: Key = key! {

@@ -52,6 +52,7 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
         let scheduler = system.schedulers.get(id.index());
         scheduler.map_or(String::new(), |scheduler| scheduler.name.clone())
     };
+    let mut transfer = None;
     let mut lists = KEYS.map(|key| (key, Vec::new()));
     for step in &change.steps {
         if let Some((list, text)) = slice_step(system, change, step) {
@@ -59,6 +60,12 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
             continue;
         }
         let (list, text) = match *step {
+            Step::Transfer { from, to, budget } => {
+                let end = |id| format!("scheduler.{}", scheduler(id));
+                let table = Table::new("from", end(from)).and("to", end(to));
+                transfer = Some(table.and("budget", budget));
+                continue;
+            }
             Step::Start(id) => (0, format!("task.{}", task(id)).toml()),
             Step::Join(id) => (0, format!("scheduler.{}", scheduler(id)).toml()),
             Step::Stop(id) => (1, format!("task.{}", task(id)).toml()),
@@ -100,6 +107,7 @@ pub(super) fn write_change(system: &System, change: &Change, out: &mut Out) {
     for (key, list) in lists {
         out.given(key, Some(List(list)).filter(|list| !list.0.is_empty()));
     }
+    out.given("transfer", transfer);
 }
 
 /// The constraints that change, behind the name of the task.

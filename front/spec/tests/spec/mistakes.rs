@@ -576,6 +576,8 @@ fn changes_that_cannot_be() {
         "change-that-leaves-a-task-behind",
         "change-of-a-policy-by-priority",
         "change-of-a-policy-that-stays",
+        "transfer-that-cannot-be",
+        "transfer-of-what-is-not-there",
     ] {
         check(name);
     }
