@@ -137,7 +137,7 @@ fn a_transfer_that_a_lender_needs_itself_is_refused_and_its_fix_mends_it() {
     let (refused, change) = answer("3ms");
     assert_eq!((refused, &change["when"]), (1, &"never".into()), "{change}");
     let why = &change["refusals"][0];
-    assert_eq!(why["name"], "player", "{change}");
+    assert_eq!(why["witness"]["response_ns"], 40_500_000, "{change}");
     let fix = "change.help.transfer.budget = \"2.75ms\" instead of \"3ms\"";
     assert_eq!(why["advice"], fix, "{change}");
     let (mended, change) = answer("2.75ms");
