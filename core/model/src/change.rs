@@ -41,8 +41,8 @@ pub enum Step {
     Constrain(TaskId, Terms),
     /// Another scheduler of its CPU orders the task; `None`: the CPU's own.
     Move(TaskId, Option<SchedulerId>),
-    /// A scheduler transfers budget to a sibling, until its own period ends. Its change does nothing
-    /// else, and later ones wait for that end.
+    /// A scheduler transfers budget to a sibling, until its own period ends. Its change does
+    /// nothing else, and later ones wait for that end.
     Transfer {
         /// Its lender, with a deferrable server.
         from: SchedulerId,
@@ -134,10 +134,10 @@ impl Step {
 }
 
 impl Change {
-    /// The places of its steps in the order in which they are done: slices are taken back;
-    /// schedulers come, parents first; supplies, policies, constraints; slices are delegated; tasks
-    /// move, stop, start; schedulers go, children first; budget is transferred. `schedulers` are those of the system.
-    /// O(n log n · depth).
+    /// The places of its steps in the order in which they are done. Slices are taken back;
+    /// schedulers come, parents first; supplies, policies, constraints; slices are delegated. Then
+    /// tasks move, stop, start; schedulers go, children first; budget is transferred.
+    /// `schedulers` are those of the system. O(n log n · depth).
     pub fn in_order(&self, schedulers: &[Scheduler]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_cached_key(|&at| {

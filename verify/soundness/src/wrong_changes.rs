@@ -54,7 +54,7 @@ fn nothing_between(system: &System) -> Result<Vec<Transition>, AnalysisError> {
     Ok(transitions)
 }
 
-/// What a transfer gives to the borrower is a task that arrives once, and the lender is as ever.
+/// The budget of the borrower has a task beside it that arrives once, and the lender is as ever.
 fn whole_lender(system: &System) -> Result<Vec<Transition>, AnalysisError> {
     let mut more = system.clone();
     let tasks = u32::try_from(system.tasks.len()).unwrap_or(u32::MAX);

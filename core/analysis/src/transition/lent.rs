@@ -1,14 +1,14 @@
 //! Budget that a scheduler transfers to a sibling until its own period ends
 //!
 //! Two systems stand for the time of a transfer, and both must be admitted:
-//! 1. *For all others* the borrower has its own budget, and once as much work as was transferred, at
-//!    its own place in the order of their parent. The lender has its whole budget, because its other
-//!    periods are as ever.
+//! 1. *For all others* the borrower has its own budget, and once as much work as was transferred,
+//!    at its own place in the order of their parent. The lender has its whole budget, because its
+//!    other periods are as ever.
 //! 2. *For the tasks below the lender* its budget is smaller by what it transferred.
 //!
-//! So nobody who was promised something needs what is transferred: to the borrower it is background
-//! work. Both count on until their CPU is idle, and no later change comes before the lender's period
-//! has ended (`punctual_kern::Plan`).
+//! So nobody who was promised something needs what is transferred: to the borrower it is
+//! background work. Both count on until their CPU is idle, and no later change comes before the
+//! lender's period has ended (`punctual_kern::Plan`).
 //!
 //! # Assumptions
 //! 1. Their parent orders by preemptive fixed priority, and the lender's server is deferrable.
@@ -52,7 +52,7 @@ pub(super) struct Loan {
 #[derive(Default)]
 pub(super) struct Lent(Vec<Loan>);
 
-/// What a change transfers. `stage` has the schedulers before it.
+/// The transfers of a change. `stage` has the schedulers before it.
 pub(super) fn loans(stage: &Stage<'_>, change: &Change) -> Vec<Loan> {
     let name = |id: SchedulerId| stage.scheduler(id).map(|s| (s.name.clone(), s.cpu));
     let steps = change.steps.iter().filter_map(|step| match *step {
@@ -118,8 +118,8 @@ impl Lent {
         Ok(transition)
     }
 
-    /// The system after a transition runs. Nothing before an idle instant has an effect after it, and
-    /// what is lent counts from now on.
+    /// The system after a transition runs. Nothing before an idle instant has an effect after it,
+    /// and what is lent counts from now on.
     pub(super) fn follow(
         &mut self,
         past: &mut Vec<System>,
@@ -173,8 +173,8 @@ fn with_borrowed(system: &System, loans: &[Loan]) -> System {
     system
 }
 
-/// The system with what is left to the lenders, whose tasks have something to count on; as an error
-/// a lender of which nothing is left.
+/// The system with what is left to the lenders, whose tasks have something to count on; as an
+/// error a lender of which nothing is left.
 fn left_to_lenders(system: &System, loans: &[Loan]) -> Result<System, SchedulerId> {
     let mut system = system.clone();
     for loan in loans {

@@ -129,7 +129,7 @@ fn a_thread_that_has_ended_needs_no_home() {
     }
 }
 
-/// The server of the first scheduler has (5 in 10), of which 3 are used at 3: it cannot lend 4 then.
+/// The server of the first scheduler has (5 in 10). At 3 it has used 3, and cannot lend 4.
 #[test]
 fn a_transfer_waits_until_its_lender_has_so_much_and_what_follows_until_it_is_over() {
     let mut grove = Grove::new(
