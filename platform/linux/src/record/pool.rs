@@ -183,8 +183,9 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Before the run.
-    pub(crate) fn set_up(&self, home: u64, spawned: usize) {
+    pub(crate) fn set_up(&self, home: u64, has_one_home: bool, spawned: usize) {
         self.home.set(home);
+        self.has_one_home.set(has_one_home);
         // Written once, so that the pages exist before the run.
         let mut room = vec![(ThreadId::new(u32::MAX, 1), Name::new("?")); spawned];
         room.clear();

@@ -217,9 +217,8 @@ where
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.ring.get() = make_ring(input.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
-    host.pool.set_up(home, options.spawned);
-    let rooms = input.shard.tree().capacity().nodes;
-    host.pool.has_one_home.set(rooms == 0);
+    let has_one_home = input.shard.tree().capacity().nodes == 0;
+    host.pool.set_up(home, has_one_home, options.spawned);
     let mut core = Core::new(input.shard, input.sink, input.arrivals, &options);
     core.plan = input.plan;
     core.threads.resize(core.shard.places(), core::ptr::null());
