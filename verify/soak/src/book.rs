@@ -18,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) quota: bool,
     /// Decides on its own supply, at least until it falls back.
     pub(crate) decides: bool,
+    /// It has a fallback for that.
+    pub(crate) falls: bool,
     /// Divides its time by a table.
     pub(crate) divides: bool,
     /// There from the start, and to the end.
@@ -190,6 +192,7 @@ impl Book {
                 receiver: terms.receiver,
                 quota: terms.quota.is_some(),
                 decides: false,
+                falls: false,
                 divides: false,
                 stays: false,
             })),
@@ -248,6 +251,7 @@ mod tests {
             receiver: receiver.map(node),
             quota: false,
             decides: false,
+            falls: false,
             divides: false,
             stays: false,
         };

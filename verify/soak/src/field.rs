@@ -46,6 +46,8 @@ pub(crate) struct Round {
     pub(crate) caught: AtomicU64,
     /// Requests about the tree that were done, and those that were refused.
     pub(crate) changes: [AtomicU64; 2],
+    /// Policies of children that came in the place of others.
+    pub(crate) own: AtomicU64,
     given_up: AtomicBool,
 }
 
@@ -65,6 +67,7 @@ impl Round {
             operations: AtomicU64::new(0),
             caught: AtomicU64::new(0),
             changes: Default::default(),
+            own: AtomicU64::new(0),
             given_up: AtomicBool::new(false),
         }
     }
@@ -256,6 +259,11 @@ impl Field {
     /// The core has answered a request about the tree.
     pub(crate) fn asked(&self, done: bool) {
         let _ = self.round.changes[usize::from(!done)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Other code decides for a child.
+    pub(crate) fn replaced(&self) {
+        let _ = self.round.own.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One random operation; what may wait, waits for a short while. Whoever gives up has changed

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_child::ChildScheduler;
 use punctual_generate::Random;
-use punctual_kern::{NodeId, Policy, TraceEvent};
+use punctual_kern::{NodeId, TraceEvent};
 use punctual_linux::{
     Body, ChildInput, CpuOutcome, JobInfo, Mode, RunOptions, ThreadInput, clock_rate, job,
 };
@@ -58,6 +58,8 @@ pub(crate) struct Report {
     /// Gangs, admissions of them, refusals, and operations that a death has broken.
     pub(crate) gangs: u64,
     pub(crate) of_gangs: [u64; 3],
+    /// Policies of children that came in the place of others.
+    pub(crate) own: u64,
     /// Children that fell back to another policy.
     pub(crate) fell_back: u64,
     /// Events, changes and decisions that were the same when they were fed through the core again.
@@ -184,6 +186,7 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
     report.operations = round.operations.load(Ordering::SeqCst);
     report.changes = round.changes[0].load(Ordering::SeqCst);
     report.refused = round.changes[1].load(Ordering::SeqCst);
+    report.own = round.own.load(Ordering::SeqCst);
     report.caught = round.caught.load(Ordering::SeqCst);
     report.violations.extend(round.notes());
     // Some children are meant to.
@@ -286,6 +289,7 @@ fn manager(scenario: &Scenario, cpu: &CpuTables) -> Manager {
         receiver: None,
         quota: false,
         decides: false,
+        falls: false,
         divides: false,
         stays: true,
     };
@@ -295,6 +299,7 @@ fn manager(scenario: &Scenario, cpu: &CpuTables) -> Manager {
     };
     let below = (1..).zip(&cpu.nodes).map(|(place, row)| Entry {
         decides: row.terms.trust == Trust::OwnTime,
+        falls: cpu.fallbacks.iter().any(|row| row.node == place),
         ..entry(place, row.parent)
     });
     let threads = (0..).zip(cpu.threads.iter().zip(&cpu.homes));
@@ -336,22 +341,13 @@ fn children(scenario: &Scenario, cpu: &CpuTables, seed: u64) -> Vec<ChildInput> 
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let code = |(place, node): (u16, &punctual_tables::NodeRow)| {
         let scheduler = node.scheduler.index();
-        let mut dice = Random::at(seed, &[4, scheduler as u64]);
-        let policy: Box<dyn Policy + Send> = Box::new(Child {
-            order: AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]),
-            manner: scenario.manners[scheduler],
-            left: u32::try_from(dice.below(2_000)).unwrap_or(0),
-            pause: Span::from_ticks(
-                clock_rate()
-                    .frequency
-                    .ticks_up(dice.within(20, 500) * 1_000),
-            ),
-            dice,
-        });
+        let dice = Random::at(seed, &[4, scheduler as u64]);
+        let order = (node.policy, cpu.capacity.entities());
+        let child = Child::new(order, scenario.manners[scheduler], dice);
         let id = NodeId::new(place, 0);
         ChildInput {
             name: format!("{CHILD}{place}"),
-            code: ChildScheduler::new(id, cpu.capacity.threads, policy),
+            code: ChildScheduler::new(id, cpu.capacity.threads, Box::new(child)),
         }
     };
     own_time.map(code).collect()

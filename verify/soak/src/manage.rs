@@ -6,14 +6,15 @@
 
 use punctual_generate::Random;
 use punctual_kern::{Grant, NodeId, NodeTerms, Refusal, Request};
-use punctual_linux::{ManageError, at_ns, clock_rate, manage, replace};
-use punctual_model::{Ns, Priority, Server, ServerKind, Span, ThreadId, Trust, Work};
+use punctual_linux::{ManageError, OwnCode, at_ns, clock_rate, manage, replace, replace_own};
+use punctual_model::{Ns, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Trust, Work};
 use punctual_policy::AnyPolicy;
 use punctual_thread::thread;
 
 use crate::book::{Book, Held};
 use crate::draw::leaf;
 use crate::field::{Field, now};
+use crate::manner::{Child, Manner};
 
 /// Threads that may wait for their manager at any one time.
 const MOST_HELD: usize = 3;
@@ -249,19 +250,52 @@ impl Manager {
         done
     }
 
+    /// Another policy for a scheduler: often for one that decides on its own supply, if there is one.
     fn swap(&mut self, node: NodeId, dice: &mut Random, field: &Field) {
+        let own = self.book.nodes.iter().filter(|node| node.decides);
+        let own: Vec<NodeId> = own.map(|node| node.id).collect();
+        let node = match dice.pick(&own) {
+            Some(&own) if dice.happens(400) => own,
+            _ => node,
+        };
+        let falls = self.book.node(node).filter(|node| node.decides);
+        if let Some(falls) = falls.map(|node| node.falls) {
+            return self.swap_own(node, falls, dice, field);
+        }
         let kind = leaf(dice).in_ticks(clock_rate().frequency);
         let mut made = Some(AnyPolicy::new(kind, self.entities, &[]));
         let answer = replace((node, kind), &mut made, &[]);
         field.asked(answer.is_ok());
         let found = self.book.node(node);
         let stays = found.is_some_and(|node| node.divides);
-        let may_refuse = stays || found.is_none_or(|node| node.decides);
+        let may_refuse = stays || found.is_none();
         match answer {
             Ok(()) if stays => field.note(format!("{node:?} divides time, and was replaced")),
             Ok(()) | Err(ManageError::Contended) => {}
             Err(_) if may_refuse => {}
             Err(error) => field.note(format!("{node:?} is not replaced: {error:?}")),
+        }
+    }
+}
+
+impl Manager {
+    /// Other code for a scheduler that decides on its own supply: it may refuse only where it may
+    /// have fallen back.
+    fn swap_own(&mut self, node: NodeId, falls: bool, dice: &mut Random, field: &Field) {
+        let kind = match leaf(dice) {
+            PolicyKind::FixedPriority { .. } => PolicyKind::FixedPriority { preemptive: true },
+            other => other.in_ticks(clock_rate().frequency),
+        };
+        let manner = Manner::of_newcomer(falls, dice);
+        let child = Child::new((kind, self.entities), manner, Random::at(dice.bits(), &[]));
+        let mut made = OwnCode::new(Box::new(child));
+        let answer = replace_own((node, kind), &mut made, &[]);
+        field.asked(answer.is_ok());
+        match answer {
+            Ok(()) => field.replaced(),
+            Err(ManageError::Contended) => {}
+            Err(_) if falls => {}
+            Err(error) => field.note(format!("the code of {node:?} is not replaced: {error:?}")),
         }
     }
 }

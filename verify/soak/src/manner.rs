@@ -5,7 +5,8 @@ use std::panic::resume_unwind;
 
 use punctual_generate::Random;
 use punctual_kern::{Attributes, Pick, Policy};
-use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_linux::clock_rate;
+use punctual_model::{Instant, PolicyKind, Span, ThreadId, Work};
 use punctual_policy::AnyPolicy;
 
 /// The message of a child that panics as it was meant to.
@@ -46,6 +47,15 @@ impl Manner {
         }
     }
 
+    /// Of one that comes while the run goes on: for good nothing goes wrong without a fallback.
+    pub(crate) fn of_newcomer(has_fallback: bool, dice: &mut Random) -> Manner {
+        let all = match has_fallback && dice.happens(300) {
+            true => &Manner::ALL[..],
+            false => &[Manner::Honest, Manner::Moody],
+        };
+        *dice.pick(all).unwrap_or(&Manner::Honest)
+    }
+
     /// Whether its threads go on only under another policy.
     pub(crate) fn ends(self) -> bool {
         !matches!(self, Manner::Honest | Manner::Moody)
@@ -55,16 +65,32 @@ impl Manner {
 /// A policy in the hands of a child.
 #[derive(Debug)]
 pub(crate) struct Child {
-    pub(crate) order: AnyPolicy,
-    pub(crate) manner: Manner,
-    pub(crate) dice: Random,
+    order: AnyPolicy,
+    manner: Manner,
+    dice: Random,
     /// Decisions before it goes wrong for good.
-    pub(crate) left: u32,
+    left: u32,
     /// Ticks for which it names nobody.
-    pub(crate) pause: Span,
+    pause: Span,
 }
 
 impl Child {
+    /// One that keeps the order of `policy` as long as nothing goes wrong.
+    pub(crate) fn new(
+        (policy, entities): (PolicyKind, usize),
+        manner: Manner,
+        mut dice: Random,
+    ) -> Child {
+        let pause = Span::from_us(dice.within(20, 500));
+        Child {
+            order: AnyPolicy::new(policy, entities, &[]),
+            manner,
+            left: u32::try_from(dice.below(2_000)).unwrap_or(0),
+            pause: pause.ticks_up(clock_rate().frequency),
+            dice,
+        }
+    }
+
     fn any(&mut self) -> Pick {
         let index = u32::try_from(self.dice.below(40)).unwrap_or(0);
         let generation = u32::try_from(self.dice.below(3)).unwrap_or(0);

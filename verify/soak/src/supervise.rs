@@ -191,6 +191,7 @@ impl Totals {
         sum.caught += report.caught;
         sum.changes += report.changes;
         sum.refused += report.refused;
+        sum.own += report.own;
         sum.fell_back += report.fell_back;
         sum.gangs += report.gangs;
         for (sum, more) in sum.of_gangs.iter_mut().zip(report.of_gangs) {
@@ -207,7 +208,7 @@ impl Totals {
         format!(
             "soak: {} rounds in {minutes:.1} min ({} real-time, {} cut), {} preemptions \
              ({rate:.0} a minute), {} entries, {} switches, {} operations, {} hand-overs, {} \
-             changes of trees and {} refused, {} children fell back, {} gangs ({} admissions, {} \
+             changes of trees and {} refused, {} policies of children replaced, {} children fell back, {} gangs ({} admissions, {} \
              refused, {} operations broken by a death), {} deferrals (longest {} ns), {} nested signals, {} signals and {} stops from outside, \
              {} ms missing, {} records replayed; {} violations",
             self.rounds,
@@ -220,6 +221,7 @@ impl Totals {
             sum.caught,
             sum.changes,
             sum.refused,
+            sum.own,
             sum.fell_back,
             sum.gangs,
             sum.of_gangs[0],
