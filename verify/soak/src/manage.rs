@@ -250,7 +250,7 @@ impl Manager {
         done
     }
 
-    /// Another policy for a scheduler: often for one that decides on its own supply, if there is one.
+    /// Another policy for a scheduler: often for one that decides on its own supply, if any does.
     fn swap(&mut self, node: NodeId, dice: &mut Random, field: &Field) {
         let own = self.book.nodes.iter().filter(|node| node.decides);
         let own: Vec<NodeId> = own.map(|node| node.id).collect();
