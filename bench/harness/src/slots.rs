@@ -70,9 +70,19 @@ fn owner(index: usize, early: u64) -> Task {
 /// How late slots began: their starts, and by how much, in nanoseconds.
 type Starts = Arc<Mutex<Vec<(u64, u64)>>>;
 
+/// Whether the second owner is in its slot so late after the start of it. A program also has time
+/// that nobody else wants, at the end of the other's slot.
+fn is_in_slot(late: u64) -> bool {
+    late < ns(SLOTS_NS[1].1)
+}
+
 /// The lateness of slots as the run's own notes tell it apart.
 fn told_apart(mut measured: Measured, starts: &Starts, cpu: &[HeldUp]) -> Measured {
     let starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
+    let (inside, outside): (Vec<_>, Vec<_>) = starts
+        .iter()
+        .copied()
+        .partition(|&(_, late)| is_in_slot(late));
     let of = |by: Option<HeldUpBy>| {
         let is_of = |start: u64| {
             // Ticks and nanoseconds are rounded apart.
@@ -81,7 +91,7 @@ fn told_apart(mut measured: Measured, starts: &Starts, cpu: &[HeldUp]) -> Measur
                 .find(|held| held.start_ns.abs_diff(start) < 1_000);
             held.map(|held| held.by) == by
         };
-        let those = starts.iter().filter(|(start, _)| is_of(*start));
+        let those = inside.iter().filter(|(start, _)| is_of(*start));
         those.map(|&(_, late)| late as f64).collect()
     };
     measured.parts = vec![
@@ -89,6 +99,11 @@ fn told_apart(mut measured: Measured, starts: &Starts, cpu: &[HeldUp]) -> Measur
         ("late timer", of(Some(HeldUpBy::LateTimer))),
         ("missing time", of(Some(HeldUpBy::MissingTime))),
     ];
+    if !outside.is_empty() {
+        let times = outside.len();
+        let note = format!("{times} times the second owner went on in idle time, not in its slot");
+        measured.notes.push(note);
+    }
     measured
 }
 
@@ -115,7 +130,9 @@ fn watch(
         let now = clock();
         if now.saturating_sub(last) > AWAY_NS {
             let late = now.saturating_sub(ns(SLOTS_NS[1].0)) % ns(FRAME_NS);
-            notebook.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+            if is_in_slot(late) {
+                notebook.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+            }
             let mut starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
             starts.push((now - late, late));
             if notebook.len() >= SAMPLES {

@@ -251,6 +251,7 @@ fn measured_json(terms: &Terms, gaps: &Gaps) -> Json {
         timer_ns: overheads.timer_ns,
         preemption_ns: overheads.preemption_ns,
         wake_late_ns: wake_late.map_or(0, |term| term.proposed_ns),
+        scheduling_time_ns: terms.scheduling_time_ns(),
         mode: platform_file::mode(overheads.mode),
         terms: list(&terms.terms, of_term),
         not_measured: list(&terms.missing, |(name, why)| object! { name: *name, why: why }),
@@ -280,5 +281,13 @@ fn measured_text(terms: &Terms, gaps: &Gaps) -> String {
         readable(gaps.longest_ns),
         readable(gaps.densest_ns),
     );
+    if let Some(ns) = terms.scheduling_time_ns() {
+        let _ = writeln!(
+            text,
+            "  slots: a frame with scheduling-time = \"{}\" covers the late timers and entries of \
+             99 boundaries in 100",
+            readable(ns),
+        );
+    }
     text
 }

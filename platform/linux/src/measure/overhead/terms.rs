@@ -73,6 +73,24 @@ impl Term {
     }
 }
 
+/// The proposal of [`Terms::scheduling_time_ns`] is a multiple of this.
+const STEP_NS: u64 = 10_000;
+
+impl Terms {
+    /// The time between two slots that this machine needs for 99 of 100 boundaries, in nanoseconds,
+    /// rounded up to 10 us: a `scheduling-time` for a frame. It has the late timer of the slot that
+    /// ends, and both entries, but no missing time. `None`: one of the parts was not measured.
+    pub fn scheduling_time_ns(&self) -> Option<u64> {
+        let p99 = |name| {
+            let term = self.terms.iter().find(|term| term.name == name);
+            term.map(|term| term.quantiles_ns[1])
+        };
+        let (late, entry) = (p99("timer-latency")?, p99("dispatch")?);
+        let needed = late.saturating_add(entry.saturating_mul(2));
+        Some(needed.next_multiple_of(STEP_NS))
+    }
+}
+
 /// Each term: from where to where.
 const TERMS: [(&str, &str); 9] = [
     ("switch", "from thread to thread by a yield"),
@@ -291,6 +309,7 @@ fn measure_kick(host: u32, other: u32, options: &RunOptions) -> Result<Measured,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::outcome::Mode;
     use crate::sys;
 
     #[test]
@@ -306,6 +325,29 @@ mod tests {
             assert!(term.proposed_ns <= max, "{term:?}");
             assert!(term.samples > 0, "{term:?}");
         }
+    }
+
+    #[test]
+    fn the_time_between_slots_covers_a_late_timer_and_both_entries() {
+        let term = |name, p99| Term {
+            name,
+            meaning: "",
+            samples: 1,
+            quantiles_ns: [0, p99, p99],
+            proposed_ns: 0,
+            missing_ns: 0,
+        };
+        let of = |terms| Terms {
+            overheads: Overheads::of([&Measured::default(); 4], 0, Mode::RealTime),
+            terms,
+            missing: Vec::new(),
+        };
+        let [late, entry] = [term("timer-latency", 61_000), term("dispatch", 14_000)];
+        assert_eq!(
+            of(vec![late.clone(), entry]).scheduling_time_ns(),
+            Some(90_000)
+        );
+        assert_eq!(of(vec![late]).scheduling_time_ns(), None);
     }
 
     #[test]
