@@ -57,6 +57,9 @@ pub struct LiveOptions {
     /// How often a thread that runs on is interrupted to look for time that the machine took in its
     /// midst; `None`: every 20 ms.
     pub sample: Option<Span<Ns>>,
+    /// An idle CPU with jobs that wait for predecessors looks for these until their deadlines, and
+    /// does not sleep: the jobs begin sooner, and nobody else gets that time.
+    pub look: bool,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
     /// A file for the log, open for reading and writing. It is written while the run goes on, from
@@ -383,6 +386,7 @@ fn for_platform(
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
         give_back: GiveBack::of(&admitted.terms),
+        look_for_predecessors: options.look,
         early_ns: admitted.overheads.as_ref().map_or(0, |o| o.early_ns),
         watch_clocks: (!admitted.machine.gangs.is_empty())
             .then(|| admitted.terms.clock_error.as_ns()),

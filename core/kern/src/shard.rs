@@ -100,6 +100,8 @@ pub struct Shard<P> {
     costs: Costs,
     /// The last instant at which the running thread got back the cost of an entry.
     spared: Instant,
+    /// How many threads wait for predecessors; the latest deadline of those since one does.
+    awaiting: (u32, Instant),
 }
 
 impl<P: Policy> Shard<P> {

@@ -230,6 +230,11 @@ impl Thread {
         }
     }
 
+    /// Whether it waits for predecessors, and for nothing else.
+    pub(crate) fn awaits_predecessors(&self) -> bool {
+        self.state == State::Blocked && self.unsatisfied > 0
+    }
+
     /// Where its jobs stand until their budgets are used up.
     pub(crate) fn own_band(&self) -> Band {
         match self.constraint.class.is_real_time() {

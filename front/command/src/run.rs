@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// default is 20ms, the shortest 50us. Each look costs a timer entry, which admission counts
     #[arg(long, value_name = "DURATION", value_parser = input::duration)]
     sample: Option<Span<Ns>>,
+    /// While a CPU has nothing but jobs that wait for predecessors, let it look for these until
+    /// their deadlines instead of sleeping: such jobs begin sooner, and nobody else has that time
+    #[arg(long)]
+    look: bool,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
     /// earlier, instead of measuring them now
     #[arg(long, value_name = "FILE")]
@@ -95,6 +99,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             from: given.origin.describe(),
         }),
         sample: args.sample,
+        look: args.look,
         record: promised.stream(),
     };
     if let Some(asked) = args.sample.filter(|_| !flags.outputs.quiet) {

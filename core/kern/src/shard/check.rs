@@ -42,6 +42,10 @@ impl<P: Policy> Shard<P> {
         if self.unsettled != self.count_unsettled() {
             return Err("I9: a job counts as unsettled from its release until it is settled");
         }
+        let awaiting = self.threads.iter().filter(|t| t.awaits_predecessors());
+        if awaiting.count() != self.awaiting.0 as usize {
+            return Err("the threads that wait for predecessors are counted");
+        }
         self.check_locks()?;
         self.tree.check()
     }

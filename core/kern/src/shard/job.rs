@@ -31,10 +31,26 @@ impl<P: Policy> Shard<P> {
             let unsatisfied = self.count_predecessors(thread, arrival);
             self.threads[thread].unsatisfied = unsatisfied;
             if unsatisfied > 0 {
+                self.begin_to_await(thread);
                 return self.wait_as_job(thread, true, sink);
             }
         }
         self.launch(thread, sink);
+    }
+
+    /// Until when jobs may wait for nothing but predecessors: the latest of their deadlines, or of
+    /// one that began to wait while they did. `None`: none does. O(1).
+    pub fn awaits_predecessors(&self) -> Option<Instant> {
+        let (waiting, until) = self.awaiting;
+        (waiting > 0).then_some(until)
+    }
+
+    fn begin_to_await(&mut self, thread: usize) {
+        let deadline = self.threads[thread].job.map(|job| job.absolute_deadline);
+        let deadline = deadline.filter(|&at| at != Instant::MAX);
+        let (waiting, until) = self.awaiting;
+        let until = if waiting == 0 { Instant::ZERO } else { until };
+        self.awaiting = (waiting + 1, until.max(deadline.unwrap_or(until)));
     }
 
     fn count_predecessors(&mut self, thread: usize, arrival: Instant) -> u32 {
@@ -53,6 +69,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.unsatisfied = t.unsatisfied.saturating_sub(1);
         if t.unsatisfied == 0 && t.state == State::Blocked {
+            self.awaiting.0 = self.awaiting.0.saturating_sub(1);
             let cause = WakeCause::Predecessors;
             self.tell(sink, thread, |thread, _| TraceEvent::Woken {
                 thread,
@@ -160,6 +177,9 @@ impl<P: Policy> Shard<P> {
 
     /// The thread ends, whatever it was doing.
     pub(super) fn end<S: Sink>(&mut self, thread: usize, sink: &mut S) {
+        if self.threads[thread].awaits_predecessors() {
+            self.awaiting.0 = self.awaiting.0.saturating_sub(1);
+        }
         self.dequeue(thread);
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);

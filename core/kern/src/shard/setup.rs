@@ -76,6 +76,7 @@ impl<P: Policy> Shard<P> {
             deciding: None,
             last_created: None,
             spared: Instant::ZERO,
+            awaiting: (0, Instant::ZERO),
             costs: Costs {
                 grace: capacity.grace,
                 stop: capacity.stop_cost,

@@ -154,6 +154,28 @@ fn a_new_thread_does_not_inherit_the_precedences_of_a_dead_one() {
 }
 
 #[test]
+fn it_is_known_until_when_jobs_wait_for_predecessors() {
+    let mut d = Driver::new(&[
+        periodic(5, 100, 1),
+        periodic(1, 100, 9),
+        periodic(1, 100, 8),
+    ]);
+    let (from, strict) = (Source::Local(id(0)), false);
+    for successor in [1, 2] {
+        let edge = Edge { from, strict };
+        d.shard.add_precedence(id(successor), edge).unwrap();
+    }
+    assert_eq!(d.shard.awaits_predecessors(), None);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    let deadline = Some(Instant::from_ticks(100));
+    assert_eq!(d.shard.awaits_predecessors(), deadline);
+    assert_eq!(d.runs(1, Event::Kill(id(1))), Some(0));
+    assert_eq!(d.shard.awaits_predecessors(), deadline, "the other one");
+    assert_eq!(d.runs(5, Event::Complete), Some(2));
+    assert_eq!(d.shard.awaits_predecessors(), None);
+}
+
+#[test]
 fn a_segment_of_a_dead_thread_is_passed_over_and_does_not_start_the_next_one_there() {
     let mut fed = sporadic(5, 10);
     fed.fed = true;

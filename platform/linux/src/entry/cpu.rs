@@ -59,6 +59,8 @@ pub(crate) struct Core<P, S> {
     /// `None`: this run gives nothing back.
     pub(crate) owed: Option<Owed>,
     end: End,
+    /// An idle CPU looks for the predecessors of its jobs.
+    looks: bool,
     /// Before this instant the platform has nothing of its own to do; see `fast`.
     fast_until: Instant,
     /// From here on background work is to give a slice back.
@@ -86,6 +88,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             missing: MissingTime::default(),
             owed: None,
             end,
+            looks: options.look_for_predecessors,
             fast_until: Instant::ZERO,
             owing_from: Instant::MAX,
         }
@@ -320,6 +323,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             host.reason.set(Reason::Idle {
                 due: Some(due),
                 owes,
+                awaits: self.awaits(),
             });
             return light;
         };
@@ -332,6 +336,12 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host.arm_for(runs, next, now, || self.comes_by_clock(next));
         self.open_fast_path(host, now);
         light
+    }
+
+    /// Until when an idle CPU looks for predecessors, and owes no sleep to others.
+    fn awaits(&self) -> Option<Instant> {
+        let until = self.shard.awaits_predecessors().filter(|_| self.looks)?;
+        Some(self.owed.map_or(until, |owed| owed.due.min(until)))
     }
 
     /// Whether a thread, or supply, comes at this instant, by the clock or by an arrival.

@@ -90,6 +90,11 @@ pub struct RunOptions {
     /// The timer of a release may be set so much earlier (nanoseconds), as timers turn out to be
     /// late; 0: never. Admission must count it: see [`crate::Overheads::early_ns`].
     pub early_ns: u64,
+    /// An idle CPU with jobs that wait for predecessors alone looks for these until their deadlines
+    /// instead of sleeping. The jobs begin sooner, and nobody else gets that time; a CPU that owes
+    /// sleep to the rest of the system sleeps. Else it looks as any idle CPU does: for some tens of
+    /// microseconds, where that has paid.
+    pub look_for_predecessors: bool,
     /// The clocks of all CPUs are compared again and again, while these have nothing to do: may
     /// they differ by so many nanoseconds? `None`: nobody looks until [`crate::watch_clocks`].
     pub watch_clocks: Option<u64>,
@@ -153,6 +158,7 @@ impl Default for RunOptions {
             patience_ns: 2_000_000_000,
             sample_ns: LOOK_NS,
             early_ns: 0,
+            look_for_predecessors: false,
         }
     }
 }

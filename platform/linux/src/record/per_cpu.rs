@@ -37,8 +37,12 @@ use crate::time::deferral::Deferral;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     /// No thread wants to run before the given instant, if there is one. A CPU that owes sleep to
-    /// the rest of the system sleeps all the while.
-    Idle { due: Option<Instant>, owes: bool },
+    /// the rest of the system sleeps all the while; else one looks for news until `awaits`.
+    Idle {
+        due: Option<Instant>,
+        owes: bool,
+        awaits: Option<Instant>,
+    },
     /// The CPU is left to the rest of the system until then; unless somebody comes who is more
     /// urgent, where that ends it.
     GiveBack { until: Instant, listens: bool },
@@ -250,6 +254,7 @@ impl PerCpu {
             reason: Cell::new(Reason::Idle {
                 due: None,
                 owes: false,
+                awaits: None,
             }),
             timer,
             armed: Cell::new(None),

@@ -95,7 +95,7 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         let note = |from, to| unsafe { note_sleep::<P, S>(host, from, to) };
         match view.reason.get() {
             Reason::End => return,
-            Reason::Idle { due, owes } => {
+            Reason::Idle { due, owes, awaits } => {
                 let margin = match (view.keeps_idle_time(), owes) {
                     // It looks again before that: it does not sleep.
                     (true, _) => LOOK_NS,
@@ -104,13 +104,13 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
                 };
                 let (due, at) = ahead_of(view, due);
                 ahead = at;
-                idle(view, due, margin, (true, !owes), note);
+                idle(view, due, margin, (true, !owes), awaits, note);
             }
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
                 let left = view.clock().ns(until.since(view.clock().now()).ticks());
                 let awake = if left > 3 * AWAKE_NS { AWAKE_NS } else { 0 };
-                idle(view, Some(until), awake, (listens, false), note);
+                idle(view, Some(until), awake, (listens, false), None, note);
             }
         }
     }
@@ -174,12 +174,14 @@ fn leave_gap(host: &PerCpu, now: Instant, start: Option<Instant>, target: *const
 
 /// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. It looks
 /// for news before it sleeps only if it `may_watch`: who owes its sleep to others, or is left to
-/// them, does not spend it on looking. Each sleep is told to `note`.
+/// them, does not spend it on looking. It looks until `awaits` at least. Each sleep is told to
+/// `note`.
 fn idle(
     host: &PerCpu,
     due: Option<Instant>,
     margin_ns: u64,
     (listens, may_watch): (bool, bool),
+    awaits: Option<Instant>,
     note: impl Fn(Instant, Instant),
 ) {
     let clock = host.clock();
@@ -196,7 +198,7 @@ fn idle(
     let mut last = clock.now();
     host.note_entry_until(last);
     let watch = if may_watch { host.watch_ns.get() } else { 0 };
-    let sleepy = Instant::from_ticks(last.ticks() + clock.ticks(watch));
+    let sleepy = sleepy_from(last, clock.ticks(watch), awaits.filter(|_| may_watch));
     loop {
         let now = clock.now();
         let gap = now.since(last).ticks();
@@ -232,6 +234,13 @@ fn idle(
             pause();
         }
     }
+}
+
+/// From when on an idle CPU sleeps that has had nothing to do since `idle`: it looks for so many
+/// ticks where that has paid, and until it awaits no predecessor any more.
+fn sleepy_from(idle: Instant, watch: u64, awaits: Option<Instant>) -> Instant {
+    let watched = idle.saturating_add(Span::from_ticks(watch));
+    awaits.map_or(watched, |until| watched.max(until))
 }
 
 /// Compares the clocks with others that have nothing to do either, if this is the time for it, but
@@ -388,6 +397,15 @@ mod tests {
         let in_vain = |watch: &u64| Some(next_watch(*watch, Some(SOON_NS))).filter(|&ns| ns > 0);
         let looks = core::iter::successors(Some(LONGEST_WATCH_NS), in_vain);
         assert_eq!(looks.count(), 6);
+    }
+
+    #[test]
+    fn a_cpu_that_awaits_predecessors_sleeps_when_their_jobs_would_be_late() {
+        let at = Instant::from_ticks;
+        assert_eq!(sleepy_from(at(5), 0, None), at(5));
+        assert_eq!(sleepy_from(at(5), 40, None), at(45));
+        assert_eq!(sleepy_from(at(5), 40, Some(at(900))), at(900));
+        assert_eq!(sleepy_from(at(5), 40, Some(at(6))), at(45));
     }
 
     #[test]
