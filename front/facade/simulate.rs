@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 
 use punctual_analysis::{Transition, without_needless_barriers};
 use punctual_kern::Plan;
@@ -13,8 +14,8 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{
-    Completion, CpuInput, CpuOutcome, Faults, GroupTerms, Groups, Guests, Moves, Observer,
-    TileFault, graph_bodies,
+    Completion, CpuInput, CpuOutcome, Faults, GroupTerms, Groups, Guests, Moves, Observer, Outcome,
+    SimError, TileFault, graph_bodies,
 };
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
@@ -180,8 +181,7 @@ fn run_virtually(
         bodies: graph_bodies(system, threads.graphs, given, &moves),
         groups: planned,
     };
-    let outcome =
-        punctual_sim::run_with(system, &tables, inputs, guests, &sim_options, &mut player)?;
+    let outcome = play((system, &tables), inputs, guests, &sim_options, &mut player)?;
     log.header.end = outcome.end;
     log.requests = groups::requests(system, &outcome);
     log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
@@ -194,6 +194,26 @@ fn run_virtually(
     log.oracle = oracle(workloads);
     finish(record, &mut log);
     Ok(log)
+}
+
+/// On several cores of the host, if nothing but declared bodies is executed and nothing is written
+/// meanwhile; the log is the same.
+fn play(
+    (system, tables): (&System, &Tables),
+    inputs: Vec<Input>,
+    guests: Guests<'_>,
+    options: &punctual_sim::Options,
+    player: &mut Player<'_>,
+) -> Result<Outcome<Recorder>, SimError> {
+    let is_declared = guests.bodies.is_empty() && guests.groups.is_none();
+    let is_watched = !player.steps.is_empty() || player.record.is_some();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if is_declared && !is_watched && cores.min(tables.cpus.len()) > 1 {
+        let goes_on = &mut |now| player.goes_on(now);
+        let given = (options, cores);
+        return punctual_sim::run_on_cores(system, tables, inputs, guests.children, given, goes_on);
+    }
+    punctual_sim::run_with(system, tables, inputs, guests, options, player)
 }
 
 /// The CPUs of a run, with the transitions of actors there.

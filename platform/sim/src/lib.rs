@@ -12,6 +12,7 @@
 mod agendas;
 mod body;
 mod child;
+mod cores;
 mod cpu;
 mod declared;
 mod doing;
@@ -32,6 +33,7 @@ mod together;
 use punctual_model::Instant;
 
 pub use body::{Act, Body, Nudges, Step};
+pub use cores::run_on_cores;
 pub use declared::script;
 pub use faults::{Crash, Faults, LongFirings, Misconduct, MissingTime, Overrun};
 pub use graph::{Moves, TileFault};

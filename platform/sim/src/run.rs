@@ -115,13 +115,11 @@ pub fn run_with<'a, P: Policy, S: Sink>(
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
-    if let Some(name) = shared_across_cpus(system) {
-        return Err(SimError::AcrossCpus(name.into()));
-    }
+    checked(system, tables, inputs.len())?;
     let given = (&options.faults, options.seed);
     let plans = options.plans.iter().cloned();
     let mut plans = plans.chain(core::iter::repeat_with(Plan::default));
-    let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
+    let (horizon, limit) = span_of(system, options);
     let Guests {
         children,
         mut bodies,
@@ -132,11 +130,10 @@ pub fn run_with<'a, P: Policy, S: Sink>(
         let plan = plans.next().unwrap_or_default();
         Threads::declared(system, cpu, given, (plan, horizon), &mut bodies)
     };
-    let grace = longest_deadline(system).max(later(options.plans.iter()));
-    let grace = grace.max(planned.as_ref().map_or(Span::ZERO, Groups::grace));
+    let grace = planned.as_ref().map_or(Span::ZERO, Groups::grace);
+    let limit = limit.max(horizon.saturating_add(grace));
     let planning = planned.map(|groups| Planning::new(groups, &tables.cpus, horizon));
-    let limit = horizon.saturating_add(grace);
-    let cpus = build(tables, inputs, children, given, threads)?;
+    let cpus = build(tables, inputs, children, given, threads);
     let groups = groups(&tables.cpus, &links);
     let clock = |cpu: &CpuTables| options.faults.clock(cpu.cpu, options.seed);
     let clocks: Vec<Clock> = tables.cpus.iter().map(clock).collect();
@@ -183,7 +180,8 @@ pub fn run_recorded<P: Policy, S: Sink>(
     let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
     let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO).max(changed));
     let faults = Faults::default();
-    let cpus = build(tables, inputs, children, (&faults, 0), threads)?;
+    check_inputs(tables, inputs.len())?;
+    let cpus = build(tables, inputs, children, (&faults, 0), threads);
     let groups = groups(&tables.cpus, &[]);
     let until = (horizon, limit);
     Ok(play(tables, cpus, (groups, &[], None), until, observer))
@@ -195,13 +193,7 @@ fn build<'a, P: Policy, S: Sink>(
     children: Vec<Vec<ChildScheduler>>,
     given: (&Faults, u64),
     mut threads: impl FnMut(&CpuTables) -> Threads<'a>,
-) -> Result<Vec<Option<Cpu<'a, P, S>>>, SimError> {
-    if tables.cpus.len() > MAX_CPUS {
-        return Err(SimError::TooManyCpus(tables.cpus.len()));
-    }
-    if inputs.len() != tables.cpus.len() {
-        return Err(SimError::InputsDoNotMatch);
-    }
+) -> Vec<Option<Cpu<'a, P, S>>> {
     let children = children
         .into_iter()
         .chain(core::iter::repeat_with(Vec::new));
@@ -209,7 +201,32 @@ fn build<'a, P: Policy, S: Sink>(
     let cpu = |((input, tables), codes): ((CpuInput<P, S>, &CpuTables), Vec<ChildScheduler>)| {
         Some(Cpu::new(threads(tables), tables, input, codes, given))
     };
-    Ok(all.map(cpu).collect())
+    all.map(cpu).collect()
+}
+
+/// Whether a simulation of so many inputs can start.
+pub(crate) fn checked(system: &System, tables: &Tables, inputs: usize) -> Result<(), SimError> {
+    match shared_across_cpus(system) {
+        Some(name) => Err(SimError::AcrossCpus(name.into())),
+        None => check_inputs(tables, inputs),
+    }
+}
+
+fn check_inputs(tables: &Tables, inputs: usize) -> Result<(), SimError> {
+    if tables.cpus.len() > MAX_CPUS {
+        return Err(SimError::TooManyCpus(tables.cpus.len()));
+    }
+    match inputs == tables.cpus.len() {
+        true => Ok(()),
+        false => Err(SimError::InputsDoNotMatch),
+    }
+}
+
+/// Up to when releases are covered, and when it ends at the latest.
+pub(crate) fn span_of(system: &System, options: &Options) -> (Instant, Instant) {
+    let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
+    let grace = longest_deadline(system).max(later(options.plans.iter()));
+    (horizon, horizon.saturating_add(grace))
 }
 
 /// Runs the CPUs, together those that exchange messages.
@@ -233,19 +250,9 @@ fn play<P: Policy, S: Sink>(
             .filter_map(|&i| cpus[i].take().map(|cpu| (i, cpu)))
             .collect();
         if !stopped {
-            let mut group = Group {
-                members: &mut members,
-                horizon,
-                limit,
-                now: Instant::ZERO,
-                // Alone, a CPU knows no time but its own.
-                clocks: match clocks.iter().all(|clock| clock.is_true()) || group.len() < 2 {
-                    true => &[],
-                    false => clocks,
-                },
-                seen: vec![Instant::ZERO; group.len()],
-                planner: Planner::of(planning.as_mut(), &group),
-            };
+            let planner = Planner::of(planning.as_mut(), &group);
+            let mut group = Group::new(&mut members, (horizon, limit), clocks);
+            group.planner = planner;
             stopped = !group.run(observer);
             end = end.max(group.now);
         }

@@ -12,20 +12,40 @@ use crate::parts::{Observer, STEPS_PER_QUESTION};
 
 /// CPUs that are simulated together.
 pub(crate) struct Group<'g, 'a, P, S> {
-    pub(crate) members: &'g mut [(usize, Cpu<'a, P, S>)],
-    pub(crate) horizon: Instant,
-    pub(crate) limit: Instant,
+    members: &'g mut [(usize, Cpu<'a, P, S>)],
+    horizon: Instant,
+    limit: Instant,
     pub(crate) now: Instant,
     /// The clocks of all CPUs, if any of them is wrong. Every CPU lives by its own; the order of
     /// what happens between them is that of true time.
-    pub(crate) clocks: &'g [Clock],
+    clocks: &'g [Clock],
     /// The last instant of each member, by its own clock.
-    pub(crate) seen: Vec<Instant>,
+    seen: Vec<Instant>,
     /// The planner of groups, if it plans for these members.
     pub(crate) planner: Option<Planner<'g>>,
 }
 
-impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
+impl<'g, 'a, P: Policy, S: Sink> Group<'g, 'a, P, S> {
+    /// CPUs that are to be simulated up to the horizon, or the limit behind it. `clocks`: of all
+    /// CPUs of the system.
+    pub(crate) fn new(
+        members: &'g mut [(usize, Cpu<'a, P, S>)],
+        (horizon, limit): (Instant, Instant),
+        clocks: &'g [Clock],
+    ) -> Group<'g, 'a, P, S> {
+        // Alone, a CPU knows no time but its own.
+        let all_true = clocks.iter().all(|clock| clock.is_true()) || members.len() < 2;
+        Group {
+            seen: vec![Instant::ZERO; members.len()],
+            members,
+            horizon,
+            limit,
+            now: Instant::ZERO,
+            clocks: if all_true { &[] } else { clocks },
+            planner: None,
+        }
+    }
+
     /// Returns `false` when the observer ended it.
     pub(crate) fn run(&mut self, observer: &mut impl Observer) -> bool {
         let mut steps = 0_u32;

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod common;
+mod cores;
 mod locks;
 mod own_time;
 mod precedence;
