@@ -252,6 +252,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The current job of a thread, if it has one.
+    #[inline]
     pub fn job(&self, thread: ThreadId) -> Option<JobView> {
         let t = self.thread(thread).ok()?;
         let job = t.job.as_ref()?;

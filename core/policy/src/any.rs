@@ -76,11 +76,11 @@ impl Policy for AnyPolicy {
     fn detach(&mut self, thread: ThreadId) {
         each!(self, p => p.detach(thread));
     }
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
         each!(self, p => p.wake(thread, attributes));
     }
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn block(&mut self, thread: ThreadId) {
         each!(self, p => p.block(thread));
     }

@@ -42,6 +42,8 @@ pub(crate) struct Cpu<'a, P, S> {
     pub(crate) nudges: Nudges,
     running: Option<ThreadId>,
     children: Vec<Child>,
+    /// Nothing has been due here but timers, ends of sections and arrivals, and no change is to come.
+    is_plain: bool,
     /// Which of them decides.
     deciding: Option<usize>,
     /// When the running section of work or decision ends, if nothing intervenes, and when its timer
@@ -99,6 +101,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             nudges: Nudges::default(),
             running: None,
             children: children(tables, codes, faults),
+            is_plain: false,
             deciding: None,
             section_end: NEVER,
             timer: Instant::ZERO,
@@ -124,6 +127,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             cpu.feed_next(feed);
         }
         cpu.note_standstills(tables.cpu, faults);
+        let stands_still = !cpu.gaps.is_empty() || !cpu.standstills.is_empty();
+        cpu.is_plain = !stands_still && cpu.plan.is_over();
         cpu
     }
 
@@ -194,7 +199,10 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         let own = self.timer.min(self.section_end);
         let own = own.min(arrival.unwrap_or(NEVER));
-        own.min(self.told()).max(self.asleep_until)
+        match self.is_plain {
+            true => own,
+            false => own.min(self.told()).max(self.asleep_until),
+        }
     }
 
     /// When it does next what others tell it, or a change.
@@ -218,7 +226,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// has changed and must be asked for again.
     #[inline]
     pub(crate) fn stand_still(&mut self, next: Instant) -> bool {
-        if self.gaps.is_empty() && self.standstills.is_empty() {
+        if self.is_plain || (self.gaps.is_empty() && self.standstills.is_empty()) {
             return false;
         }
         let Some((at, length, cause)) = self.take_standstill(next) else {
@@ -250,7 +258,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             return self.end_section(now);
         }
         // A job that ends at this instant ended in time. Anything else might be held back.
-        let is_told = self.told() <= now;
+        let is_told = !self.is_plain && self.told() <= now;
         if is_told && self.listen(now) {
             return None;
         }
@@ -305,6 +313,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     /// Nobody gets this time.
     fn take(&mut self, from: Instant, (length, cause): (Span, MissingCause)) {
+        self.is_plain = false;
         self.asleep_until = from.saturating_add(length);
         self.unreported.add(Uncharged::of(cause, length));
         self.section_end = self.section_end.saturating_add(length);
@@ -350,7 +359,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// The running job is done.
     #[inline]
     fn complete(&mut self, now: Instant, id: ThreadId) -> Completion {
-        let arrival = self.shard.job(id).map_or(now, |job| job.arrival);
+        let arrival = self.shard.job_arrival(id).unwrap_or(now);
         let task = self.tasks[id.index()];
         let doing = &mut self.doing[id.index()];
         let job = doing.job.take().unwrap_or(0);
@@ -370,7 +379,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     #[inline(never)]
     pub(crate) fn enter(&mut self, now: Instant, event: &Event) {
         let _ = self.enter_once(now, event);
-        if !self.plan.is_over() {
+        if !self.is_plain && !self.plan.is_over() {
             self.enter_planned(now);
         }
     }
@@ -379,7 +388,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn enter_once(&mut self, now: Instant, event: &Event) -> Decision {
         self.save_progress(now);
-        let decision = match self.unreported.is_zero() {
+        let decision = match self.is_plain || self.unreported.is_zero() {
             true => {
                 let entry = Entry::at(now, event);
                 self.shard.handle_entry(&entry, &mut self.sink)
@@ -492,7 +501,10 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let is_new = doing.job.is_none();
         let job = self.shard.job(id);
         if is_new {
-            let constraint = self.shard.constraint(id);
+            let constraint = match doing.asks_for_budget() {
+                true => self.shard.constraint(id),
+                false => None,
+            };
             let budget = constraint.and_then(|constraint| constraint.class.budget());
             doing.begin(job.map_or(0, |job| job.index), budget);
             if let Some(work) = planned {
@@ -547,6 +559,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     /// A message of another CPU, seen when this processor sees anything again.
     pub(crate) fn hear(&mut self, now: Instant, message: Message) {
+        self.is_plain = false;
         self.inbox.push_back((now, message));
     }
 }

@@ -293,6 +293,12 @@ impl Declared {
         Declared { program, progress }
     }
 
+    /// Whether its jobs work for the budget that they have.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        self.program.follows.is_some()
+    }
+
     /// The same, whose jobs work for the budget that they have then, unless their work is declared.
     pub(crate) fn following(mut self, per_mille: u32) -> Declared {
         self.program.follows = self.program.works_for_budget.then_some(per_mille);

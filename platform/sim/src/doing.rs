@@ -32,6 +32,15 @@ impl<'a> Doing<'a> {
         }
     }
 
+    /// Whether its jobs look at the budget that they have.
+    #[inline]
+    pub(crate) fn asks_for_budget(&self) -> bool {
+        match &self.kind {
+            Kind::Declared(body) => body.follows(),
+            Kind::Recorded(_) | Kind::Own(_) => true,
+        }
+    }
+
     #[inline]
     pub(crate) fn begin(&mut self, job: u64, budget: Option<Work>) {
         match &mut self.kind {

@@ -48,10 +48,21 @@ impl<'g, 'a, P: Policy, S: Sink> Group<'g, 'a, P, S> {
 
     /// Returns `false` when the observer ended it.
     pub(crate) fn run(&mut self, observer: &mut impl Observer) -> bool {
+        match self.members.len() == 1 && self.planner.is_none() {
+            true => self.run_as::<true>(observer),
+            false => self.run_as::<false>(observer),
+        }
+    }
+
+    /// `ALONE`: there is one CPU, whose clock is the only one, and no planner.
+    fn run_as<const ALONE: bool>(&mut self, observer: &mut impl Observer) -> bool {
         let mut steps = 0_u32;
         loop {
-            let (now, at) = self.earliest();
-            if self.planner.is_some() && self.plan(now) {
+            let (now, at) = match ALONE {
+                true => (self.members[0].1.next_instant(), 0),
+                false => self.earliest(),
+            };
+            if !ALONE && self.planner.is_some() && self.plan(now) {
                 continue;
             }
             if now > self.limit || now == NEVER || (now >= self.horizon && self.is_done()) {
@@ -61,7 +72,7 @@ impl<'g, 'a, P: Policy, S: Sink> Group<'g, 'a, P, S> {
             if member.stand_still(now) {
                 continue;
             }
-            match self.clocks.is_empty() {
+            match ALONE || self.clocks.is_empty() {
                 true => self.now = now,
                 // By its own clock. Another may have been ahead of it.
                 false => (self.now, self.seen[at]) = (self.now.max(now), now),
@@ -71,7 +82,7 @@ impl<'g, 'a, P: Policy, S: Sink> Group<'g, 'a, P, S> {
                 self.deliver_messages(at, now);
                 self.deliver_nudges(at, now);
             }
-            if self.planner.is_some() {
+            if !ALONE && self.planner.is_some() {
                 self.tell_planner(at, now);
             }
             if let Some(completion) = completion {
@@ -132,9 +143,6 @@ impl<'g, 'a, P: Policy, S: Sink> Group<'g, 'a, P, S> {
     fn earliest(&self) -> (Instant, usize) {
         if !self.clocks.is_empty() {
             return self.truly_earliest();
-        }
-        if let [(_, alone)] = &*self.members {
-            return (alone.next_instant(), 0);
         }
         let instants = self.members.iter().enumerate();
         let instants = instants.map(|(i, (_, cpu))| (cpu.next_instant(), i));

@@ -40,26 +40,24 @@ impl<P: Policy> Shard<P> {
         event: &Event,
         sink: &mut S,
     ) -> Option<Option<Instant>> {
-        let running = self.running;
         match *event {
-            Event::Tick => {}
-            Event::Complete | Event::Block { .. } if running.is_some() => {}
+            Event::Tick => self.go_on_to(now, event, sink),
+            Event::Complete => {
+                let id = self.running?;
+                self.go_on_to(now, event, sink);
+                self.complete(now, id.index(), sink);
+            }
+            Event::Block { until } => {
+                let id = self.running?;
+                self.go_on_to(now, event, sink);
+                self.block(now, id.index(), until, sink);
+            }
             Event::Wake(other) => {
                 self.thread(other).ok()?;
+                self.go_on_to(now, event, sink);
+                self.wake(now, other.index(), sink);
             }
             _ => return None,
-        }
-        sink.begin(&Entry::at(now, event));
-        self.yields = false;
-        match running {
-            Some(id) => self.charge_fast(now, id),
-            None => (self.now, self.since) = (now, now),
-        }
-        match (*event, running) {
-            (Event::Complete, Some(id)) => self.complete(now, id.index(), sink),
-            (Event::Block { until }, Some(id)) => self.block(now, id.index(), until, sink),
-            (Event::Wake(other), _) => self.wake(now, other.index(), sink),
-            _ => {}
         }
         if self.timeline.next().is_some_and(|at| at <= now) {
             let _ = self.serve_own_timers(false, MAX_RELEASES_PER_ENTRY, sink);
@@ -68,6 +66,17 @@ impl<P: Policy> Shard<P> {
         let arm = self.decide_when_due(now, sink);
         debug_assert_eq!(self.check(), Ok(()));
         Some(arm)
+    }
+
+    /// The entry begins; the thread that runs, if any, is charged.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn go_on_to<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) {
+        sink.begin(&Entry::at(now, event));
+        self.yields = false;
+        match self.running {
+            Some(id) => self.charge_fast(now, id),
+            None => (self.now, self.since) = (now, now),
+        }
     }
 
     /// Chooses who runs, and reports it; returns when to enter again.

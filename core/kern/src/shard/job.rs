@@ -1,6 +1,6 @@
 //! Jobs start and end.
 
-use punctual_model::Instant;
+use punctual_model::{Instant, ThreadId};
 use punctual_order::Policy;
 
 use super::Shard;
@@ -11,6 +11,13 @@ use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
 impl<P: Policy> Shard<P> {
+    /// When the current job of a thread arrived, if it has one.
+    #[inline]
+    pub fn job_arrival(&self, thread: ThreadId) -> Option<Instant> {
+        let job = self.thread(thread).ok()?.job.as_ref();
+        job.map(|job| job.arrival)
+    }
+
     /// The thread turns to this job: it takes the job's budget and waits for its predecessors.
     pub(super) fn start<S: Sink>(&mut self, thread: usize, pending: PendingJob, sink: &mut S) {
         let PendingJob {

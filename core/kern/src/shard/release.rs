@@ -196,7 +196,7 @@ impl<P: Policy> Shard<P> {
         mut quota: usize,
         sink: &mut S,
     ) -> usize {
-        while let Some((at, thread, timer)) = self.timeline.first() {
+        while let Some(at) = self.timeline.next() {
             if at > self.now || (strictly && at == self.now) {
                 break;
             }
@@ -205,6 +205,7 @@ impl<P: Policy> Shard<P> {
                 break;
             }
             quota -= 1;
+            let (thread, timer) = self.timeline.first();
             self.tree.catch_up(self.now, at);
             self.since = at;
             match timer {

@@ -168,7 +168,7 @@ impl<P: Policy> Node<P> {
         band == Band::RealTime || self.policy.orders_background()
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn wake(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
         if self.orders(band) {
             self.policy.wake(thread, attributes);
@@ -177,7 +177,7 @@ impl<P: Policy> Node<P> {
         }
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn block(&mut self, thread: ThreadId, band: Band) {
         if self.orders(band) {
             self.policy.block(thread);

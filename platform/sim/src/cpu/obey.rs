@@ -47,6 +47,7 @@ impl<P: Policy, S: Sink> Cpu<'_, P, S> {
 
     /// An order of the planner, obeyed when this processor sees anything again.
     pub(crate) fn tell(&mut self, now: Instant, order: Order) {
+        self.is_plain = false;
         self.orders.push_back((now, order));
     }
 
