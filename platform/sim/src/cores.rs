@@ -6,6 +6,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::parts::{Counters, CpuInput, CpuOutcome, Observer, Options, Outcome};
 use crate::run::{SimError, checked, span_of};
 use crate::together::Group;
 
-/// Between two looks of the caller's thread at whether to go on.
+/// Between two questions whether to go on while the caller's thread waits for the others.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// [`crate::run_with`] on as many cores of the host as there are groups of CPUs that exchange
@@ -71,12 +72,22 @@ pub fn run_on_cores<P: Policy + Send, S: Sink + Send>(
         is_stopped: AtomicBool::new(false),
     };
     thread::scope(|scope| {
-        let helpers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work.help())).collect();
-        while !helpers.iter().all(thread::ScopedJoinHandle::is_finished) {
-            thread::park_timeout(LOOK_EVERY);
-            if !goes_on(Instant::from_ticks(work.now.load(Ordering::Relaxed))) {
-                work.is_stopped.store(true, Ordering::Relaxed);
-            }
+        let (over, is_over) = mpsc::channel();
+        let work = &work;
+        let help = |over: Sender<()>| {
+            scope.spawn(move || {
+                let _is_at_work = over;
+                work.help(&mut Watch(work));
+            })
+        };
+        let helpers: Vec<_> = (1..workers).map(|_| help(over.clone())).collect();
+        drop(over);
+        let mut asks = Asks(Watch(work), goes_on);
+        work.help(&mut asks);
+        // Up to the end of the last helper, also by a panic.
+        while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let now = Instant::from_ticks(work.now.load(Ordering::Relaxed));
+            let _ = asks.goes_on(now);
         }
         for helper in helpers {
             if let Err(panic) = helper.join() {
@@ -112,7 +123,7 @@ struct Work<'a, P, S> {
 
 impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
     /// Simulates one group after the other, until none is left.
-    fn help(&self) {
+    fn help(&self, observer: &mut impl Observer) {
         loop {
             let share = self
                 .pile
@@ -120,13 +131,13 @@ impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .pop();
             let Some(share) = share else { return };
-            let done = self.simulate(share);
+            let done = self.simulate(share, observer);
             let mut all = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             all.extend(done);
         }
     }
 
-    fn simulate(&self, share: Share<P, S>) -> Vec<Done<S>> {
+    fn simulate(&self, share: Share<P, S>, observer: &mut impl Observer) -> Vec<Done<S>> {
         let given = (&self.options.faults, self.options.seed);
         let (horizon, limit) = span_of(self.system, self.options);
         let build = |(at, (input, codes, plan)): (usize, Part<P, S>)| {
@@ -139,7 +150,7 @@ impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
         let mut now = Instant::ZERO;
         if !self.is_stopped.load(Ordering::Relaxed) {
             let mut group = Group::new(&mut members, (horizon, limit), &self.clocks);
-            let _ = group.run(&mut Watch(self));
+            let _ = group.run(observer);
             now = group.now;
         }
         let of = |(at, cpu): (usize, Cpu<'_, P, S>)| (at, cpu.sink, cpu.counters, now);
@@ -180,5 +191,18 @@ impl<P, S> Observer for Watch<'_, '_, P, S> {
     fn goes_on(&mut self, now: Instant) -> bool {
         self.0.now.store(now.ticks(), Ordering::Relaxed);
         !self.0.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Asks the caller, too, whether to go on.
+struct Asks<'a, 'b, 'c, P, S>(Watch<'a, 'b, P, S>, &'c mut dyn FnMut(Instant) -> bool);
+
+impl<P, S> Observer for Asks<'_, '_, '_, P, S> {
+    fn goes_on(&mut self, now: Instant) -> bool {
+        let Asks(Watch(work), goes_on) = self;
+        if !goes_on(now) {
+            work.is_stopped.store(true, Ordering::Relaxed);
+        }
+        self.0.goes_on(now)
     }
 }

@@ -1,4 +1,5 @@
-//! CPUs that exchange messages or nudges are simulated together; all others one after the other.
+//! CPUs that exchange messages or nudges are simulated together; all others one after the other, or
+//! side by side on several cores of the host ([`crate::run_on_cores`]).
 
 use punctual_tables::CpuTables;
 
