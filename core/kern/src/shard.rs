@@ -399,9 +399,8 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// The last decision's choice. The slow path does not return it, but leaves it here: what it
-    /// wrote into memory, the fast path would have to write there too, and reading at once what has
-    /// been written in pieces stalls the processor for longer than the fast path takes.
+    /// The last decision's choice, which the slow path leaves here: to read at once what has been
+    /// written to memory in pieces stalls the processor for longer than the fast path takes.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn next(&self) -> Next {
         match (self.running, self.deciding) {
