@@ -1,7 +1,7 @@
 //! A simulation on several cores of the host.
 //!
 //! CPUs that exchange nothing do not depend on each other ([`crate::groups`]), so their groups are
-//! simulated side by side. No group sees the order in which the others are; what comes out is the
+//! simulated side by side. No group sees the order in which the others are, so the outcome is the
 //! same to the byte.
 
 use std::panic::resume_unwind;
@@ -98,16 +98,16 @@ pub fn run_on_cores<P: Policy + Send, S: Sink + Send>(
     Ok(work.outcome())
 }
 
-/// What one CPU brings.
+/// The input of one CPU.
 type Part<P, S> = (CpuInput<P, S>, Vec<ChildScheduler>, Plan);
 
 /// The CPUs of a group.
 type Share<P, S> = Vec<(usize, Part<P, S>)>;
 
-/// By number: what came of a CPU, and the last instant of its group.
+/// A CPU by number, with its outcome and the last instant of its group.
 type Done<S> = (usize, S, Counters, Instant);
 
-/// What the cores share.
+/// Shared by the cores.
 struct Work<'a, P, S> {
     system: &'a System,
     tables: &'a Tables,

@@ -42,7 +42,8 @@ pub(crate) struct Cpu<'a, P, S> {
     pub(crate) nudges: Nudges,
     running: Option<ThreadId>,
     children: Vec<Child>,
-    /// Nothing has been due here but timers, ends of sections and arrivals, and no change is to come.
+    /// Nothing has been due here but timers, ends of sections and arrivals, and no change is to
+    /// come.
     is_plain: bool,
     /// Which of them decides.
     deciding: Option<usize>,

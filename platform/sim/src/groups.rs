@@ -1,5 +1,7 @@
-//! CPUs that exchange messages or nudges are simulated together; all others one after the other, or
-//! side by side on several cores of the host ([`crate::run_on_cores`]).
+//! CPUs that exchange messages or nudges are simulated together.
+//!
+//! All others are simulated one after the other, or side by side on several cores of the host
+//! ([`crate::run_on_cores`]).
 
 use punctual_tables::CpuTables;
 

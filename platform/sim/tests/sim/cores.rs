@@ -25,7 +25,7 @@ fn five_cpus() -> System {
     s
 }
 
-/// What goes wrong, drawn from the seed.
+/// Faults of several kinds, drawn from the seed.
 fn faults() -> Faults {
     Faults {
         jitter: true,
