@@ -1267,8 +1267,9 @@ typedef struct punctual_options {
      */
     size_t policy_count;
     /**
-     * 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
-     * of each page below them takes a page fault.
+     * 1: all of each stack is in memory before the run. 0: its first 64 KiB are (of a smaller
+     * stack what it was declared with, and a page). The first use of each page below them takes a
+     * page fault.
      */
     uint32_t lock_stacks;
     /**

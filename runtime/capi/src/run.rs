@@ -75,8 +75,9 @@ pub struct punctual_options {
     pub policies: *const punctual_own_policy,
     /// How many.
     pub policy_count: usize,
-    /// 1: all of each stack is in memory before the run. 0: its first 64 KiB are, and the first use
-    /// of each page below them takes a page fault.
+    /// 1: all of each stack is in memory before the run. 0: its first 64 KiB are (of a smaller
+    /// stack what it was declared with, and a page). The first use of each page below them takes a
+    /// page fault.
     pub lock_stacks: u32,
     /// Not looked at.
     pub reserved: u32,

@@ -194,8 +194,9 @@ impl Runtime {
         }
     }
 
-    /// Whether all of each stack is in memory before the run starts. Else its first 64 KiB are, and
-    /// the first use of each page below them takes a page fault.
+    /// Whether all of each stack is in memory before the run starts. Else its first 64 KiB are (of
+    /// a smaller stack what it was declared with, and a page). The first use of each page below
+    /// them takes a page fault: by the thread, or by the frame of a signal.
     #[must_use]
     pub fn lock_stacks(self, lock_stacks: bool) -> Runtime {
         Runtime {

@@ -11,7 +11,8 @@
 //! it gives back; *birth* tells it from a later thread in the same record.
 //!
 //! INV-M3: the word is changed by threads of the monitor's CPU alone: from free to taken and back
-//! by one instruction, else with the gate closed.
+//! by one instruction, else with the gate closed. The constructor asks for that. A fork's child has
+//! a word of its own: there a guard that it inherited may write what nobody reads.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,18 +28,26 @@ const ASKED: usize = 1;
 
 /// The owner of a thing that one thread of a CPU has at a time, while the others wait in a
 /// [`Monitor`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Owner(AtomicUsize);
 
 impl Owner {
     /// Nobody has it.
-    pub const fn new() -> Owner {
+    ///
+    /// # Safety
+    /// One monitor alone is named to [`Owner::take`]; [`Owner::get`], [`Owner::set`] and
+    /// [`Owner::ask`] are called in its critical sections; [`Owner::give_back`] by the thread that
+    /// has it. Nothing of an earlier run is set (INV-M3).
+    pub const unsafe fn new() -> Owner {
         Owner(AtomicUsize::new(FREE))
     }
 
     /// Nobody has it; it is taken and given back in critical sections only, if these keep to it
     /// ([`Owner::set`]).
-    pub const fn asked() -> Owner {
+    ///
+    /// # Safety
+    /// As for [`Owner::new`].
+    pub const unsafe fn asked() -> Owner {
         Owner(AtomicUsize::new(ASKED))
     }
 
@@ -66,7 +75,8 @@ impl Owner {
 
     #[inline(always)]
     fn replace(&self, old: usize, new: usize) -> bool {
-        // SAFETY: a word of ours, which threads of one CPU alone change (INV-M3).
+        // SAFETY: a word of ours, which threads of one CPU alone change, as the caller of the
+        // constructor vouched (INV-M3).
         unsafe { exchange_if_on_one_processor(self.0.as_ptr(), old, new) }
     }
 

@@ -46,7 +46,9 @@ type Before = Option<punctual_kern::Ceiling>;
 /// along chains; Sha, Rajkumar and Lehoczky 1990). An unlocked mutex goes to the most urgent waiter
 /// at once, so nobody starves; a lower thread holds up a higher one for one section at most.
 ///
-/// A holder that panics or is cancelled unlocks while it unwinds.
+/// A holder that panics or is cancelled unlocks while it unwinds. One that ends with a guard it
+/// forgot holds on: nobody gets the mutex any more. Once 65,536 further threads have come and gone
+/// in its place, the one that is there then is taken for the holder.
 pub struct Mutex<T> {
     owner: Owner,
     ceiling: Option<Ceiling>,
@@ -62,7 +64,8 @@ impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
-            owner: Owner::new(),
+            // SAFETY: asked in sections of `others` alone; a guard, one at a time, gives back.
+            owner: unsafe { Owner::new() },
             ceiling: None,
             others: Monitor::new(None),
             value: UnsafeCell::new(value),
@@ -73,7 +76,8 @@ impl<T> Mutex<T> {
     /// the mutex is unlocked. Several such mutexes are unlocked in the reverse order of locking.
     pub const fn with_ceiling(value: T, ceiling: Ceiling) -> Mutex<T> {
         Mutex {
-            owner: Owner::asked(),
+            // SAFETY: as above.
+            owner: unsafe { Owner::asked() },
             ceiling: Some(ceiling),
             others: Monitor::new(None),
             value: UnsafeCell::new(value),
