@@ -12,13 +12,8 @@ use punctual_thread::{Constraint, Runtime, thread};
 
 const DECLARED: usize = 16 * 1024;
 
-/// The most that such a thread may have in memory, stack and all. Frames of debug builds are
-/// several times as large, and make it use more of its stack than it declares.
-const MOST: usize = if cfg!(debug_assertions) {
-    64_000
-} else {
-    32_000
-};
+/// The most that such a thread may have in memory, stack and all.
+const MOST: usize = 32_000;
 
 /// Bytes of this process that are in memory.
 fn resident() -> usize {
