@@ -1,6 +1,10 @@
-//! `cargo xtask install`: the commands with pages, the C library with its header, libgomp.so.1.
+//! `cargo xtask install`: the command with pages, the C library with its headers, libgomp.so.1.
+//!
+//! With `--all` also the static library and the programs that measure and verify Punctual itself.
 
 mod cmake;
+mod cost;
+mod trial;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,10 +17,13 @@ use clap::Args;
 
 use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
 use crate::workspace::Workspace;
+use trial::{EXAMPLES, trial};
 
-/// The command, and the programs that it starts by name.
-const PROGRAMS: [&str; 6] = [
-    "punctual",
+/// The command.
+const COMMAND: &str = "punctual";
+
+/// The programs that it starts by name, which `--all` installs.
+const BESIDE: [&str; 5] = [
     "punctual-bench",
     "punctual-compare",
     "punctual-conform",
@@ -24,15 +31,11 @@ const PROGRAMS: [&str; 6] = [
     "punctual-sweep",
 ];
 
-/// The packages that have them, and the library.
-const PACKAGES: [&str; 6] = [
-    "punctual-tools",
-    "punctual-bench",
-    "punctual-compare",
-    "punctual-lab",
-    "punctual-library",
-    "punctual-openmp",
-];
+/// The packages of what is installed always.
+const PACKAGES: [&str; 3] = ["punctual-tools", "punctual-library", "punctual-openmp"];
+
+/// The packages of [`BESIDE`].
+const PACKAGES_BESIDE: [&str; 3] = ["punctual-bench", "punctual-compare", "punctual-lab"];
 
 const HEADERS: [&str; 5] = [
     "punctual.h",
@@ -42,13 +45,13 @@ const HEADERS: [&str; 5] = [
     "punctual_pthread_threads.h",
 ];
 
-/// What programs ask the loader for; the first number of the version of the interface.
+/// The name that programs ask the loader for; the first number of the version of the interface.
 const SONAME: &str = "libpunctual.so.0";
 
 /// The library with the versions that programs ask for, and the one for LD_PRELOAD.
 const OPENMP: [&str; 2] = ["libgomp.so.1", "libpunctual-openmp.so"];
 
-/// What a program that links the static library needs beside it.
+/// The libraries that a program with the static one needs beside it.
 const BESIDE_STATIC: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
 /// Where to.
@@ -60,14 +63,17 @@ pub(crate) struct InstallOptions {
     /// Put before every path that is written, but into none: for packages
     #[arg(long)]
     destdir: Option<PathBuf>,
+    /// The static library, too, and the programs that measure and verify Punctual itself
+    #[arg(long)]
+    all: bool,
     /// A quick build, for tries
     #[arg(long)]
     debug: bool,
-    /// Afterwards build the C examples with what was installed, shared and static, and run them
+    /// Afterwards build the C examples with the libraries that were installed, and run them
     #[arg(long = "try", conflicts_with = "destdir")]
     tries: bool,
     /// Take away the files that an installation put there, and build nothing
-    #[arg(long, conflicts_with_all = ["debug", "tries"])]
+    #[arg(long, conflicts_with_all = ["all", "debug", "tries"])]
     remove: bool,
 }
 
@@ -95,14 +101,25 @@ fn build_and_install(
 ) -> Result<Vec<PathBuf>, String> {
     let mut build = workspace.cargo();
     build.args(["build", "--locked"]);
-    build.args(PACKAGES.map(|package| format!("--package={package}")));
-    build.args((!options.debug).then_some("--profile=dist"));
+    let beside = options.all.then_some(PACKAGES_BESIDE);
+    let packages = PACKAGES.into_iter().chain(beside.into_iter().flatten());
+    build.args(packages.map(|package| format!("--package={package}")));
+    build.args((!options.debug).then_some("--profile=shipped"));
     if !passes_in_the_open(build) {
         return Err("the commands and the library were not built".to_owned());
     }
-    let profile = if options.debug { "debug" } else { "dist" };
+    eprintln!(
+        "built in {} s of processor time",
+        cost::seconds_of_children()?
+    );
+    let profile = if options.debug { "debug" } else { "shipped" };
     let built = Built::in_one(workspace.target.join(profile));
     let written = install(workspace, &built, options)?;
+    let bytes = cost::bytes_of(&written);
+    eprintln!("installed {}", cost::megabytes(bytes));
+    if !options.all && !options.debug {
+        cost::within_limit(bytes)?;
+    }
     if options.tries && !passes_in_the_open(trial(workspace, options, &EXAMPLES)?) {
         return Err("the examples did not work".to_owned());
     }
@@ -124,82 +141,6 @@ impl Built {
     }
 }
 
-/// Programs of `examples/c`.
-const EXAMPLES: [&str; 5] = ["control", "pipeline", "admission", "tree", "graph"];
-
-/// Builds programs as the guide says, shared and static, and runs them, each for a minute at most.
-/// The programs go as soon as they are through.
-const TRIAL: &str = r#"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-test "$(pkg-config --modversion punctual)" = "$1"
-# The command, and a program that it starts by name.
-test "$("$3/punctual" --version)" = "punctual $1"
-"$3/punctual" conform --builtin edf --histories 10
-version=$1 sources=$2
-shift 3
-for name; do
-    cc -o "$folder/$name" "$sources/$name.c" $(pkg-config --cflags --libs punctual)
-    timeout 60 "$folder/$name"
-    echo "$name: shared"
-    cc -o "$folder/static" "$sources/$name.c" $(pkg-config --cflags --libs punctual-static)
-    # By itself: the loader is not told where the shared library is.
-    LD_LIBRARY_PATH= timeout 60 "$folder/static"
-    # Under a prefix where the loader looks by itself, that it ran shows nothing.
-    if command -v readelf > /dev/null; then
-        asks_for_us() { LC_ALL=C readelf -d "$1" | grep -q 'NEEDED.*libpunctual'; }
-        asks_for_us "$folder/$name" || { echo "$name is not linked shared" >&2; exit 1; }
-        if asks_for_us "$folder/static"; then echo "$name is not linked static" >&2; exit 1; fi
-        echo "$name: static"
-    else
-        echo "$name: static, unless the loader found the shared library (there is no \`readelf\`)"
-    fi
-done
-if command -v cmake > /dev/null; then
-    mkdir "$folder/project"
-    cat > "$folder/project/CMakeLists.txt" << END
-cmake_minimum_required(VERSION 3.10)
-project(trial C)
-find_package(punctual $version REQUIRED)
-add_executable(shared $sources/admission.c)
-target_link_libraries(shared punctual::punctual)
-add_executable(static $sources/admission.c)
-target_link_libraries(static punctual::static)
-END
-    cmake -S "$folder/project" -B "$folder/made"
-    cmake --build "$folder/made"
-    timeout 60 "$folder/made/shared"
-    LD_LIBRARY_PATH= timeout 60 "$folder/made/static"
-    echo "admission: by CMake, shared and static"
-else
-    echo "CMake's package was not tried (there is no \`cmake\`)"
-fi
-"#;
-
-fn trial(
-    workspace: &Workspace,
-    options: &InstallOptions,
-    names: &[&str],
-) -> Result<Command, String> {
-    let places = Places::of(options)?;
-    let Places {
-        prefix,
-        library,
-        bin,
-        ..
-    } = places;
-    let mut command = Command::new("sh");
-    command.args(["-euc", TRIAL, "sh", env!("CARGO_PKG_VERSION")]);
-    command
-        .arg(workspace.root.join("examples/c"))
-        .arg(bin)
-        .args(names);
-    command.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
-    command.env("CMAKE_PREFIX_PATH", prefix);
-    command.env("LD_LIBRARY_PATH", library);
-    Ok(command)
-}
-
 /// As a step of the tests: what they have built is installed, found by pkg-config, linked and run,
 /// and taken away. (An optimised build takes too long for it: `cargo xtask install --try`.)
 pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
@@ -212,6 +153,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
             let options = InstallOptions {
                 prefix: folder.clone(),
                 destdir: None,
+                all: true,
                 debug: true,
                 tries: false,
                 remove: false,
@@ -281,8 +223,8 @@ impl Places {
         })
     }
 
-    fn programs(&self) -> [PathBuf; PROGRAMS.len()] {
-        PROGRAMS.map(|name| self.bin.join(name))
+    fn beside(&self) -> [PathBuf; BESIDE.len()] {
+        BESIDE.map(|name| self.bin.join(name))
     }
 
     fn headers(&self) -> [PathBuf; HEADERS.len()] {
@@ -359,7 +301,8 @@ impl Places {
     fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
         let mut files = self.headers().to_vec();
         files.push(self.archive());
-        files.extend(self.programs());
+        files.push(self.bin.join(COMMAND));
+        files.extend(self.beside());
         files.extend(self.openmp());
         files.extend(self.descriptions());
         files.extend(self.cmake());
@@ -398,8 +341,25 @@ fn install(
     let headers = workspace.root.join("runtime/capi/include");
     let [shared, soname, plain] = places.shared();
     let mut written = Written(Vec::new());
-    for (name, place) in PROGRAMS.iter().zip(&places.programs()) {
-        written.copy(&built.programs.join(name), place)?;
+    let command = (built.programs.join(COMMAND), places.bin.join(COMMAND));
+    written.stripped("--strip-all", &command.0, &command.1)?;
+    let [pc, pc_static] = places.descriptions();
+    if options.all {
+        for (name, place) in BESIDE.iter().zip(&places.beside()) {
+            written.stripped("--strip-all", &built.programs.join(name), place)?;
+        }
+        let archive = built.libraries.join("libpunctual_library.a");
+        written.stripped("--strip-debug", &archive, &places.archive())?;
+        // Named by its file, because linkers prefer the shared one.
+        let libs = format!("${{libdir}}/libpunctual.a {BESIDE_STATIC}");
+        let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
+        written.text(&text, &pc_static)?;
+    } else {
+        // Of another version, if an earlier installation had them.
+        let stale = places.beside().into_iter();
+        for file in stale.chain([places.archive(), pc_static]) {
+            let _ = fs::remove_file(file);
+        }
     }
     for (name, place) in HEADERS.iter().zip(&places.headers()) {
         written.copy(&headers.join(name), place)?;
@@ -407,18 +367,10 @@ fn install(
     written.copy(&built.libraries.join("libpunctual_library.so"), &shared)?;
     written.link(shared.file_name().unwrap_or_default(), &soname)?;
     written.link(SONAME.as_ref(), &plain)?;
-    let archive = built.libraries.join("libpunctual_library.a");
-    written.copy(&archive, &places.archive())?;
     link_openmp(workspace, built, &places, &mut written)?;
-    let libs = [
-        format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}"),
-        // Named by its file, because linkers prefer the shared one.
-        format!("${{libdir}}/libpunctual.a {BESIDE_STATIC}"),
-    ];
-    for (description, libs) in places.descriptions().iter().zip(libs) {
-        let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
-        written.text(&text, description)?;
-    }
+    let libs = format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}");
+    let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
+    written.text(&text, &pc)?;
     let texts = cmake::texts(env!("CARGO_PKG_VERSION"), SONAME, BESIDE_STATIC);
     for (place, text) in places.cmake().iter().zip(texts) {
         written.text(&text, place)?;
@@ -494,6 +446,13 @@ impl Written {
         let told =
             |error: io::Error| io::Error::new(error.kind(), format!("from {from:?}: {error}"));
         self.at(to, |to| fs::copy(from, to).map(drop).map_err(told))
+    }
+
+    /// A file without what only debuggers read, if there is a `strip`: what `how` says is left out.
+    fn stripped(&mut self, how: &str, from: &Path, to: &Path) -> Result<(), String> {
+        self.copy(from, to)?;
+        let _ = Command::new("strip").arg(how).arg(to).status();
+        Ok(())
     }
 
     fn link(&mut self, target: &OsStr, at: &Path) -> Result<(), String> {

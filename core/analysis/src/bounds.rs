@@ -129,12 +129,17 @@ fn of_ranks(
     let count = node.entities.len();
     let Some(allowed) = allowed else {
         let known = levels::responses(node, step_budget, STEPS);
+        // With a refusal that is certain, bounds that take too long to search stay unknown.
+        let is_refused = known.contains(&Known::Late);
         let bounds = known
             .into_iter()
             .enumerate()
             .map(|(place, known)| match known {
                 Known::Response(worst) => Ok(worst.map(Bound::of_job)),
-                Known::Nothing => of_ranked(node, place, step_budget),
+                Known::Late | Known::Nothing => match of_ranked(node, place, step_budget) {
+                    Err(AnalysisError::TooLong { .. }) if is_refused => Ok(None),
+                    found => found,
+                },
             });
         return bounds.collect();
     };
@@ -149,6 +154,7 @@ fn of_ranks(
         let found = match (shown[place], known.get(place)) {
             (true, _) => Some(Bound::within(enough)),
             (false, Some(Known::Response(worst))) => worst.map(Bound::of_job),
+            (false, Some(Known::Late)) if enough <= node.entities[place].deadline => None,
             (false, _) => {
                 let mut search_steps = step_budget.search_steps(STEPS);
                 fixed_priority::bound_response_time(node, place, Some(enough), &mut search_steps)?

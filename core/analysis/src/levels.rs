@@ -42,6 +42,8 @@ const WHAT: &str = "busy window";
 pub(crate) enum Known {
     /// Its worst job; `None`: nothing bounds its response.
     Response(Option<Worst>),
+    /// Its first job is late where all arrives together. By how much the worst is, search tells.
+    Late,
     /// Nothing yet: search.
     Nothing,
 }
@@ -194,6 +196,11 @@ fn walk(node: &Node, known: &mut [Known], step_budget: &StepBudget, steps: u64) 
     Ok(())
 }
 
+/// Whether an entity has one job at a time that others may preempt.
+fn is_plain(entity: &Entity) -> bool {
+    !entity.whole && !entity.requests.cost.is_zero()
+}
+
 /// The worst jobs of a level, where each of its entities has one job in the window. O(level).
 fn one_job_each(node: &Node, level: &[usize], window: Span, known: &mut [Known]) {
     // Jitter of its own brings a task no second job: it arrives as late as it may.
@@ -207,6 +214,12 @@ fn one_job_each(node: &Node, level: &[usize], window: Span, known: &mut [Known])
         _ => entities().all(|c| window <= again(c, c.requests.jitter) && c.requests.once.is_zero()),
     };
     if !one_each {
+        if let [only] = level
+            && is_plain(&node.entities[*only])
+            && window > node.entities[*only].deadline
+        {
+            known[*only] = Known::Late;
+        }
         return;
     }
     // Those later in the file that arrive when they are released, which go behind equals.
@@ -224,8 +237,7 @@ fn one_job_each(node: &Node, level: &[usize], window: Span, known: &mut [Known])
             later += 1;
             behind = behind.saturating_add(own.requests.cost);
         }
-        let is_plain = !own.whole && !own.requests.cost.is_zero();
-        let Some(offset) = offset.filter(|_| is_plain) else {
+        let Some(offset) = offset.filter(|_| is_plain(own)) else {
             continue;
         };
         let response = window.saturating_sub(offset).checked_add(own.own_jitter());
@@ -337,7 +349,7 @@ mod tests {
 
     #[test]
     fn one_walk_through_all_levels_tells_what_the_searches_tell() {
-        let (mut told, mut all) = (0, 0);
+        let (mut told, mut late, mut all) = (0, 0, 0);
         for seed in 0..20_000 {
             let system = draw(seed);
             let edges = precedence::edges(&system);
@@ -351,22 +363,29 @@ mod tests {
                     .enumerate()
                 {
                     all += 1;
-                    let Known::Response(worst) = known else {
+                    if known == Known::Nothing {
                         continue;
-                    };
+                    }
                     told += 1;
                     let mut steps = query.search_steps(STEPS);
                     let searched =
                         fixed_priority::bound_response_time(&solved.node, place, None, &mut steps);
-                    assert_eq!(
-                        Ok(worst),
-                        searched,
-                        "seed {seed}, place {place}: {system:?}"
-                    );
+                    let said = || format!("seed {seed}, place {place}: {system:?}");
+                    if let Known::Response(worst) = known {
+                        assert_eq!(Ok(worst), searched, "{}", said());
+                        continue;
+                    }
+                    late += 1;
+                    let deadline = solved.node.entities[place].deadline;
+                    let is_late = searched.map(|w| w.is_none_or(|w| w.response > deadline));
+                    assert_eq!(is_late, Ok(true), "{}", said());
                 }
             }
         }
-        assert!(told * 2 > all, "{told} of {all}");
+        assert!(
+            told * 2 > all && late > 100,
+            "{told}, {late} late, of {all}"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) fn execute(name: &str, args: &Args) -> Ended {
     let failure = Failure::run(format!("`{program}` does not start: {failed}"));
     Err(match failed.kind() {
         ErrorKind::NotFound => failure.with_help(format!(
-            "it stands beside `punctual` once it is installed (`cargo xtask install`) or built \
+            "it stands beside `punctual` once it is installed (`cargo xtask install --all`) or built \
              (`cargo build --release --package {}`)",
             package(name)
         )),

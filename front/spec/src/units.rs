@@ -114,6 +114,18 @@ pub(crate) fn missing_unit<T>(number: &str) -> Result<T, Unusable> {
 }
 
 fn unknown_unit<T>(number: &str, unit: &str) -> Result<T, Unusable> {
+    let seconds = match unit {
+        "min" => Some(60),
+        "h" => Some(3_600),
+        _ => None,
+    };
+    let whole = number.parse::<u64>().ok();
+    if let Some(seconds) = seconds.and_then(|each: u64| whole?.checked_mul(each)) {
+        return unusable(
+            "this is no unit of time in files",
+            format!("write \"{seconds}s\""),
+        );
+    }
     let meant = match unit.trim().to_ascii_lowercase().as_str() {
         "ns" | "nsec" | "nanoseconds" => "ns",
         "us" | "usec" | "µs" | "microseconds" => "us",
@@ -256,9 +268,11 @@ mod tests {
             let error = duration(text).expect_err(text);
             assert!(error.message.contains(reason), "{text}: {}", error.message);
         }
+        let help = |text| duration(text).expect_err("no unit").help;
+        assert_eq!(help("10 MS"), "write \"10ms\"");
         assert_eq!(
-            duration("10 MS").expect_err("no unit").help,
-            "write \"10ms\""
+            [help("24h"), help("5min")],
+            ["write \"86400s\"", "write \"300s\""]
         );
         assert_eq!(duration("7sec").expect_err("no unit").help, "write \"7s\"");
     }

@@ -32,7 +32,7 @@ pub(crate) use counter::{SwitchLog, SwitchWatch, try_cycle_counter};
 pub(crate) use memory::{
     available_bytes, lock_memory, lock_on_touch, lockable_bytes, most_mappings, unlock_memory,
 };
-pub(crate) use text::{function_range, object_of, text_ranges};
+pub(crate) use text::{function_range, is_stub, object_of, text_ranges};
 
 /// An address as an argument of a system call.
 fn address<T>(pointer: *const T) -> u64 {

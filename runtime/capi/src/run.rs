@@ -194,8 +194,8 @@ fn with_new_locals(is_strict: bool) -> Result<(), Status> {
     }
     let names: Vec<String> = libraries.iter().map(|name| format!("`{name}`")).collect();
     let words = format!(
-        "`__thread` variables are not new in each thread, as {} has some, too: set them first, or \
-         do without it",
+        "`__thread` variables are not new in each thread, as those of {} cannot be made new: set \
+         them first, or do without it",
         names.join(", ")
     );
     if is_strict {

@@ -76,7 +76,7 @@ impl<S: Study> Log<S> {
             .map_err(|error| cannot_write(path, &error))?;
         if !file.metadata().is_ok_and(|found| found.is_file()) {
             let what = format!("cannot append to {}: it is no file", path.display());
-            return Err(Failure::input(what)
+            return Err(Failure::run(what)
                 .with_help("--out names a file: what it holds is read, and completed"));
         }
         let text = punctual_terminal::input::text(path)?;

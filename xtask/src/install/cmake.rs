@@ -3,8 +3,8 @@
 /// The names of its files, in one folder of their own.
 pub(super) const FILES: [&str; 2] = ["punctual-config.cmake", "punctual-config-version.cmake"];
 
-/// The targets `punctual::punctual` and `punctual::static`. It finds the rest from its own place
-/// (`lib/cmake/punctual`), so the folder above `lib` can be moved.
+/// The targets `punctual::punctual` and, if that is installed, `punctual::static`. It finds the
+/// rest from its own place (`lib/cmake/punctual`), so the folder above `lib` can be moved.
 const CONFIG: &str = r#"get_filename_component(_punctual_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(NOT TARGET punctual::punctual)
     add_library(punctual::punctual SHARED IMPORTED)
@@ -12,6 +12,8 @@ if(NOT TARGET punctual::punctual)
         IMPORTED_LOCATION "${_punctual_prefix}/lib/libpunctual.so"
         IMPORTED_SONAME "@SONAME@"
         INTERFACE_INCLUDE_DIRECTORIES "${_punctual_prefix}/include")
+endif()
+if(EXISTS "${_punctual_prefix}/lib/libpunctual.a" AND NOT TARGET punctual::static)
     add_library(punctual::static STATIC IMPORTED)
     set_target_properties(punctual::static PROPERTIES
         IMPORTED_LOCATION "${_punctual_prefix}/lib/libpunctual.a"

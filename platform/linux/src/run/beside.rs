@@ -8,7 +8,7 @@
 use core::ffi::CStr;
 
 use crate::record::input::RunError;
-use crate::sys::{self, object_of};
+use crate::sys::{self, is_stub, object_of};
 
 /// Functions that tell a sanitizer, and its name.
 const SANITIZERS: [(&CStr, &str); 4] = [
@@ -17,6 +17,9 @@ const SANITIZERS: [(&CStr, &str); 4] = [
     (c"__tsan_init", "the thread sanitizer"),
     (c"__msan_init", "the memory sanitizer"),
 ];
+
+/// An allocator has all of them. Where one is a stub of the program, another tells.
+const ALLOCATES: [&CStr; 4] = [c"malloc", c"calloc", c"posix_memalign", c"aligned_alloc"];
 
 /// # Errors
 /// [`RunError::Beside`] names the library, and what to do.
@@ -32,7 +35,9 @@ pub(crate) fn check_libraries() -> Result<(), RunError> {
             });
         }
     }
-    let malloc = object_of(sys::symbol(c"malloc").cast());
+    let functions = ALLOCATES.map(|name| sys::symbol(name).cast());
+    let mut functions = functions.into_iter().filter(|function| !is_stub(*function));
+    let malloc = functions.find_map(|function| object_of(function));
     let Some(malloc) = malloc else { return Ok(()) };
     let own = object_of(check_libraries as *const ());
     let library = object_of(sys::symbol(c"__libc_malloc").cast());

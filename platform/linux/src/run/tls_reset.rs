@@ -4,15 +4,16 @@
 //!   storage of this library:   | initialised ... | LOCAL | ... zero |
 //!                                copied from the   kept    cleared
 //!                                object's image
-//!   storage of the program:    | initialised ...         | ... zero |   (if it is another object)
+//!   storage of other objects:  | initialised ...         | ... zero |
 //! ```
 //!
 //! A thread of the pool lives in a storage that was made before the run. When it ends, the
-//! destructors of its thread-locals run, as in any thread; then those of this program become again
-//! what they are in a new thread: of the object that this code is in (the program, or the shared
-//! library for C), of the program itself, and of the C++ runtime. Our own words stay, and so do
-//! those of the C library (the caches of its allocator above all), which belong to the record. An
-//! allocator that is linked into the program cannot be told from it, and must not be there.
+//! destructors of its thread-locals run, as in any thread; then those of all objects become again
+//! what they are in a new thread. Our own words stay, and so do those of the C library (the caches
+//! of its allocator above all), which belong to the record. Nothing becomes new beside a library
+//! that makes keys of `pthread_setspecific`: it may have chained its thread-locals to others, and
+//! waits for a destructor that is not called. An allocator that is linked into the program cannot
+//! be told from it, and must not be there.
 
 use core::ops::Range;
 use std::sync::OnceLock;
@@ -97,8 +98,7 @@ struct Template {
     words: i64,
 }
 
-/// Else the names of the others that have thread-locals, too, beside the C library, which keeps its
-/// own.
+/// Else the names of those whose thread-locals cannot be made new; the C library keeps its own.
 static TEMPLATE: OnceLock<Result<Template, Vec<String>>> = OnceLock::new();
 
 fn here() -> *const u8 {
@@ -157,7 +157,7 @@ pub(crate) fn loss() -> Option<Loss> {
         what: "new thread-locals",
         detail: format!(
             "a thread finds in its thread-locals what an earlier one on its place of the pool left \
-             there, as {} has some, too: set them first",
+             there, as those of {} cannot be made new: set them first",
             names.join(", ")
         ),
     })

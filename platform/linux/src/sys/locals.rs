@@ -25,11 +25,12 @@ impl Storage {
 /// The storages of this program in the calling thread.
 #[derive(Debug, Default)]
 pub(crate) struct Storages {
-    /// Of the object that an address lies in, of the program itself and of the C++ runtime, whose
-    /// thread-locals are plain words: as many of them as there are.
+    /// Of the object that an address lies in, of the program itself, of the C++ runtime, and of all
+    /// others beside the C library that are told of the end of a thread by destructors alone.
     pub(crate) known: Vec<Storage>,
-    /// Objects beside those and the C library (with its loader) that have storage, too; and those
-    /// that get theirs in each thread when it is first used, somewhere else each time. By name.
+    /// Objects that may be told otherwise, by the destructor of a key: they may have chained their
+    /// storage to that of others. And objects that get theirs in each thread when it is first used,
+    /// somewhere else each time. By name.
     pub(crate) others: Vec<String>,
 }
 
@@ -64,10 +65,13 @@ pub(crate) fn storages(address: *const u8) -> Storages {
                 image_bytes: size(header.p_filesz),
             };
             let name = name_of(object);
+            if is_of_the_library(name) {
+                continue;
+            }
             let is_known = storage.holds(search.address) || is_plain(name);
-            if !begin.is_null() && is_known {
+            if !begin.is_null() && (is_known || !makes_keys(object)) {
                 search.found.known.push(storage);
-            } else if !is_of_the_library(name) {
+            } else {
                 let name = match name.is_empty() {
                     true => "the program".to_owned(),
                     false => String::from_utf8_lossy(name).into_owned(),
@@ -97,6 +101,41 @@ fn name_of(object: &libc::dl_phdr_info) -> &[u8] {
 /// Whether the object is the program itself, or the C++ runtime.
 fn is_plain(name: &[u8]) -> bool {
     name.is_empty() || name.starts_with(b"libstdc++.so")
+}
+
+/// Whether the object names the functions that make keys of `pthread_setspecific`, whose values
+/// and destructors outlive a light thread. One that cannot be looked into does.
+fn makes_keys(object: &libc::dl_phdr_info) -> bool {
+    const NAMES: [&[u8]; 2] = [b"\0pthread_key_create\0", b"\0tss_create\0"];
+    let holds = |text: &[u8], name: &[u8]| text.windows(name.len()).any(|window| window == name);
+    names_of(object).is_none_or(|text| NAMES.iter().any(|name| holds(text, name)))
+}
+
+/// The names that the loader looks up for the object, with zeros between them.
+fn names_of(object: &libc::dl_phdr_info) -> Option<&[u8]> {
+    const NAMES: i64 = 5; // `DT_STRTAB`
+    const LENGTH: i64 = 10; // `DT_STRSZ`
+    // SAFETY: the loader vouches for `dlpi_phnum` headers.
+    let headers =
+        unsafe { core::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
+    let dynamic = headers
+        .iter()
+        .find(|header| header.p_type == libc::PT_DYNAMIC)?;
+    let begin = usize::try_from(object.dlpi_addr + dynamic.p_vaddr).ok()?;
+    let entries: *const [i64; 2] = core::ptr::with_exposed_provenance(begin);
+    let most = usize::try_from(dynamic.p_memsz).ok()? / size_of::<[i64; 2]>();
+    // SAFETY: the segment is mapped as long as the object, which the loader holds for the visit.
+    let entries = unsafe { core::slice::from_raw_parts(entries, most) };
+    let value = |kind: i64| entries.iter().find(|entry| entry[0] == kind).map(|e| e[1]);
+    let (names, length) = (value(NAMES)?.cast_unsigned(), value(LENGTH)?);
+    // The loader has made an address of it, but for objects that it may not write to.
+    let names = match names < object.dlpi_addr {
+        true => object.dlpi_addr + names,
+        false => names,
+    };
+    let names: *const u8 = core::ptr::with_exposed_provenance(usize::try_from(names).ok()?);
+    // SAFETY: as above; the loader itself reads the names there.
+    Some(unsafe { core::slice::from_raw_parts(names, usize::try_from(length).ok()?) })
 }
 
 /// Whether the object is the C library or its loader.

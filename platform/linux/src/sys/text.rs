@@ -57,6 +57,20 @@ pub(crate) fn object_of(address: *const ()) -> Option<Object> {
     Some(Object { begin, file })
 }
 
+/// Whether a symbol's address is a stub in the program, which calls a function of a library by it.
+/// A program that does not move has one for each function whose address it takes.
+pub(crate) fn is_stub(address: *const ()) -> bool {
+    const SYMBOL: c_int = 1; // `RTLD_DL_SYMENT`
+    let mut object = core::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    let mut entry: *mut c_void = core::ptr::null_mut();
+    // SAFETY: any address may be asked for; both places for the answer are valid.
+    let known =
+        unsafe { libc::dladdr1(address.cast(), object.as_mut_ptr(), &raw mut entry, SYMBOL) };
+    let entry = entry.cast::<libc::Elf64_Sym>();
+    // SAFETY: the loader's entry of a symbol of a loaded object.
+    known != 0 && unsafe { entry.as_ref() }.is_some_and(|symbol| symbol.st_shndx == 0)
+}
+
 /// Executable ranges of the loaded objects whose file name `select` accepts.
 pub(crate) fn text_ranges(mut select: impl FnMut(&[u8]) -> bool) -> Vec<(u64, u64)> {
     struct Search<'a> {

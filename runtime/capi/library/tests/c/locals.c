@@ -64,8 +64,12 @@ static void *first(void *argument)
     return argument;
 }
 
+/* A program that does not move has a stub of its own at this address: it has no allocator of its own. */
+static void *(*volatile allocate)(size_t) = malloc;
+
 int main(void)
 {
+    free(allocate(1));
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, first, NULL);
     punctual_options options = punctual_defaults();
     options.threads = 1;

@@ -44,7 +44,7 @@ fn the_c_library_keeps_the_claims_itself() {
         eprintln!("NOT TESTED: there is no `cc` here");
         return;
     }
-    let ran = Command::new(&program).output().expect("it starts");
+    let ran = bounded(&program).output().expect("it starts");
     let complained = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{complained}");
 }
@@ -70,7 +70,7 @@ fn a_plain_program_ends_by_its_last_thread_by_its_code_or_by_a_call_from_below()
         ("deep", 3, "deep\n"),
     ] {
         let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
-        let ran = Command::new(&program)
+        let ran = bounded(&program)
             .arg(way)
             .env("LD_LIBRARY_PATH", folder.path())
             .output()
