@@ -64,9 +64,15 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
+    /// Whether it is more urgent than the thread is by itself.
+    #[inline]
+    pub(crate) fn goes_before(&self, own: Effective) -> bool {
+        self.effective.rank(self.by) < own.rank(self.by)
+    }
+
     /// The more urgent of the two.
     pub(crate) fn or_own(&self, own: Effective) -> Effective {
-        if self.effective.rank(self.by) < own.rank(self.by) {
+        if self.goes_before(own) {
             self.effective
         } else {
             own

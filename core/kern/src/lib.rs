@@ -54,8 +54,8 @@ pub use punctual_order::{
     ReadyQueue, Refusal, Server, SlotTerms, Tree,
 };
 pub use shard::{
-    ConfigError, Counters, FastOutcome, MAX_LOOKED_AT, MAX_PLACES_PER_ENTRY,
-    MAX_RELEASES_PER_ENTRY, Shard,
+    ConfigError, Counters, FastOutcome, Front, MAX_LOOKED_AT, MAX_PLACES_PER_ENTRY,
+    MAX_RELEASES_PER_ENTRY, Shard, Turn,
 };
 pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};

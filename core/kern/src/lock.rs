@@ -14,6 +14,8 @@
 //! * A resource that comes free goes to the most urgent of those that want it when they have the
 //!   processor; several readers share; a reader waits behind a more urgent writer.
 
+mod sole;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -5,7 +5,8 @@
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `agenda`
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
-//! `fast`: entries with nothing due; `due`: what the last decision named is due.
+//! `fast`: entries with nothing due, `front` and `hand`: those that change the front of a queue;
+//! `due`: what the last decision named is due.
 
 mod agenda;
 mod block;
@@ -13,11 +14,14 @@ mod budget;
 mod check;
 mod due;
 mod fast;
+mod front;
+mod hand;
 mod inherit;
 mod job;
 mod keys;
 mod lock;
 mod manage;
+mod outcome;
 mod release;
 mod replace;
 mod setup;
@@ -40,7 +44,7 @@ use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
 pub use budget::MAX_LOOKED_AT;
-pub use fast::FastOutcome;
+pub use outcome::{Counters, FastOutcome, Front, Turn};
 pub use replace::MAX_PLACES_PER_ENTRY;
 pub use setup::ConfigError;
 
@@ -586,15 +590,4 @@ impl<P: Policy> Shard<P> {
         }
         self.tree.block(self.now, id, band);
     }
-}
-
-/// What a shard has done so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Decisions, also those that only repeat the last one.
-    pub decisions: u64,
-    /// Decisions by which another thread, or none, runs than before.
-    pub switches: u64,
-    /// Switches that took the processor from a thread that had not yielded it.
-    pub preemptions: u64,
 }

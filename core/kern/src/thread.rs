@@ -155,6 +155,8 @@ pub(crate) struct Thread {
     pub(crate) window: u64,
     /// Its job has executed to the end of the budget.
     pub(crate) has_drained: bool,
+    /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
+    pub(crate) waits_plainly: bool,
     /// The part of its budget that it hands to the first that it preempts. Zero once it has run.
     pub(crate) cache_delay: Work,
     /// A resource that it asked for and does not have yet. A thread that is ready tries it when it
@@ -322,8 +324,9 @@ impl Thread {
         effective
     }
 
+    /// How urgent it is by itself.
     #[inline]
-    fn own_attributes(&self) -> Attributes {
+    pub(crate) fn own_attributes(&self) -> Attributes {
         let (release, absolute_deadline) = match &self.job {
             Some(job) => (job.scheduling_arrival, job.scheduling_deadline),
             None => (Instant::ZERO, Instant::MAX),
@@ -348,6 +351,18 @@ impl Thread {
                 self.debt = self.debt.saturating_add(owed);
                 self.has_drained |= !self.budget.is_zero();
             }
+            self.budget = self.budget.saturating_sub(executed);
+        }
+    }
+
+    /// [`Thread::book`] before the end of the budget.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn book_fast(&mut self, executed: Work) {
+        if let Some(job) = &mut self.job {
+            job.received = job.received.saturating_add(executed);
+        }
+        if self.is_budgeted() {
+            debug_assert!(executed < self.budget || executed.is_zero());
             self.budget = self.budget.saturating_sub(executed);
         }
     }
@@ -409,8 +424,27 @@ impl Thread {
     }
 
     /// Whether it waits for somebody to wake it: not for predecessors, a resource or supply.
+    #[inline]
     pub(crate) fn awaits_wake(&self) -> bool {
         self.state == State::Blocked && self.unsatisfied == 0 && self.request.is_none()
+    }
+
+    /// Whether a wake-up is all that keeps it from running, and nothing has to be looked into when
+    /// it goes on: it has budget of its own, and is as urgent as by itself.
+    #[inline]
+    pub(crate) fn resumes_fast(&self) -> bool {
+        self.state == State::Blocked && self.waits_plainly && self.is_itself()
+    }
+
+    /// Whether it is blocked or ready on budget of its own, as urgent as by itself, and goes on as
+    /// it is.
+    #[inline]
+    pub(crate) fn is_itself(&self) -> bool {
+        debug_assert!(self.key != Key::Own || self.inherited.is_none());
+        self.key == Key::Own
+            && self.is_budgeted()
+            && !self.budget.is_zero()
+            && self.change.is_none()
     }
 
     /// Whether a pending change keeps further jobs from being released. (A reservation goes on to

@@ -42,6 +42,79 @@ pub trait Sink {
         self.entry_in_parts(now, event, left, run);
     }
 
+    /// A whole entry at once in which one thread becomes ready, or waits, and so another one runs:
+    /// `change` is [`TraceEvent::Woken`] or [`TraceEvent::Blocked`], and `run` says who ran, who
+    /// runs from now on, and until when. Means the same as the four calls.
+    #[inline]
+    fn entry_of_change(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        change: TraceEvent,
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.entry_of_change_in_parts(now, event, change, run);
+    }
+
+    /// [`Sink::entry_of_change`] as the four calls.
+    #[inline]
+    fn entry_of_change_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        change: TraceEvent,
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.begin(&Entry::at(now, event));
+        self.trace(now, change);
+        self.turn(now, !matches!(change, TraceEvent::Blocked { .. }), run);
+    }
+
+    /// [`Sink::entry_of_change`] in which a thread is queued by another key besides.
+    #[inline]
+    fn entry_of_changes(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.entry_of_changes_in_parts(now, event, changes, run);
+    }
+
+    /// [`Sink::entry_of_changes`] as the five calls.
+    #[inline]
+    fn entry_of_changes_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        (change, ordered): (TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.begin(&Entry::at(now, event));
+        self.trace(now, change);
+        self.trace(now, ordered);
+        self.turn(now, !matches!(change, TraceEvent::Blocked { .. }), run);
+    }
+
+    /// A switch and its decision, reported.
+    #[inline]
+    fn turn(
+        &mut self,
+        now: Instant,
+        preempted: bool,
+        (from, to, arm): (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        let switched = TraceEvent::Switched {
+            from: Some(from),
+            to: Some(to),
+            preempted,
+        };
+        self.trace(now, switched);
+        let (next, refused) = (Next::Thread(to), None);
+        self.decision(now, &Decision { next, arm, refused });
+    }
+
     /// [`Sink::entry`] as the three calls.
     #[inline]
     fn entry_in_parts(

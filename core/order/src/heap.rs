@@ -24,8 +24,9 @@ pub struct IndexedHeap<K> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<K> {
     pub(crate) key: K,
-    pub(crate) id: u32,
+    // In this order, the two are one word, that of a thread's id.
     pub(crate) tag: u32,
+    pub(crate) id: u32,
 }
 
 impl<K> Entry<K> {

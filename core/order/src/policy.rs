@@ -105,6 +105,46 @@ pub trait Policy {
         None
     }
 
+    /// Charge, wake and pick in one step, where the order of a queue alone decides: a thread that
+    /// becomes ready goes before all others, so that [`Policy::pick`] would choose it now until
+    /// something changes. `false`: it does not, or charges or the time count too, and nothing has
+    /// happened. A policy may always answer `false`; the core then makes the three calls.
+    #[inline]
+    fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
+        let _ = (thread, attributes);
+        false
+    }
+
+    /// Charge, block and pick in one step, where the order of a queue alone decides: the running
+    /// thread is no longer ready, and the thread that [`Policy::pick`] would choose now runs until
+    /// something changes. `None`: nobody else is ready, or charges or the time count too, and
+    /// nothing has happened. A policy may always answer `None`; the core then makes the three
+    /// calls.
+    #[inline]
+    fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        let _ = thread;
+        None
+    }
+
+    /// Charge, block, update and pick in one step, where the order of a queue alone decides. The
+    /// running thread has these attributes, and is no longer ready; `to` has them from now on, and
+    /// runs until something changes. `false`: nothing has happened. A policy may always answer
+    /// `false`.
+    #[inline]
+    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        let _ = (thread, attributes, to);
+        false
+    }
+
+    /// The way back from [`Policy::lend_to`]: the running thread is as urgent as `from` says, and
+    /// less than `to` says, which becomes ready, runs, and would be chosen by [`Policy::pick`]
+    /// until something changes. `false`: nothing has happened. A policy may always answer `false`.
+    #[inline]
+    fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        let _ = (from, to);
+        false
+    }
+
     /// The running thread has executed for this long.
     fn charge(&mut self, thread: ThreadId, work: Work) {
         let _ = (thread, work);
@@ -153,6 +193,18 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     }
     fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         (**self).yield_to_next(thread)
+    }
+    fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
+        (**self).wake_to_run(thread, attributes)
+    }
+    fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        (**self).block_to_next(thread)
+    }
+    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        (**self).lend_to(thread, attributes, to)
+    }
+    fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        (**self).hand_to(from, to)
     }
     fn charge(&mut self, thread: ThreadId, work: Work) {
         (**self).charge(thread, work);

@@ -93,16 +93,87 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     /// is first then; `None`: nothing has changed. O(1).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn rotate(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
-        let run = &self.run;
-        let old = run.head()?;
-        if old.thread() != thread || run.first == run.last || !self.heap.is_empty() {
+        if !self.heap.is_empty() {
             return None;
         }
-        let key = key(old.key);
-        if run.last_key().is_none_or(|last| last > key) {
+        self.run.rotate_as(thread, key)
+    }
+
+    /// Inserts a thread that is not there, if it goes before all others, as one that is woken ahead
+    /// of those that wait; `false`: nothing has changed. O(1).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn insert_first(&mut self, thread: ThreadId, key: K) -> bool {
+        debug_assert!(!self.contains(thread), "not there");
+        let goes_first = |head: Option<&Entry<K>>| head.is_none_or(|head| key < head.key);
+        let (id, tag) = (to_u32(thread.index()), thread.generation());
+        let has_place = thread.index() < self.run.place.len() && self.run.len > 0;
+        if !has_place || !goes_first(self.run.head()) || !goes_first(self.heap.head()) {
+            return false;
+        }
+        self.run.prepend_fast(Entry { key, id, tag });
+        true
+    }
+
+    /// Removes `thread`, the first of several, if it is in order. The thread that is first then;
+    /// `None`: nothing has changed. O(1).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn remove_first(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        let head = self.run.links.get(self.run.first as usize)?;
+        if head.entry.thread() != thread {
             return None;
         }
-        Some(self.run.rotate(key))
+        let second = self.run.links.get(head.next as usize);
+        let next = match (second.map(|link| &link.entry), self.heap.head()) {
+            (Some(run), Some(heap)) if heap.key < run.key => heap,
+            (Some(one), _) | (None, Some(one)) => one,
+            (None, None) => return None,
+        };
+        let next = next.thread();
+        self.run.unlink_first();
+        Some(next)
+    }
+
+    /// Removes `thread`, the first, if it is in order and has `key`, and gives its place and key to
+    /// another thread that is there; `false`: nothing has changed. O(1) if that one is in order,
+    /// else O(log n).
+    #[inline]
+    pub fn lend_first(&mut self, thread: ThreadId, key: K, to: ThreadId) -> bool {
+        let is_first = self.run.head().is_some_and(|head| {
+            let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
+            head.thread() == thread && head.key == key && is_first
+        });
+        if !is_first || !self.contains(to) || to == thread {
+            return false;
+        }
+        self.remove(to);
+        self.run.rename_first(to);
+        true
+    }
+
+    /// Gives the place of `thread`, the first, to one that is not there and whose key is not
+    /// greater. `thread` is inserted with a key that is greater. `false`: it is not like that, and
+    /// nothing has changed. O(1) if `thread` belongs behind all others or before them, else
+    /// O(log n).
+    #[inline]
+    pub fn hand_first(&mut self, thread: ThreadId, behind: K, to: ThreadId, key: K) -> bool {
+        debug_assert!(!self.contains(to), "not there");
+        let is_first = self.run.head().is_some_and(|head| {
+            let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
+            head.thread() == thread && key <= head.key && is_first
+        });
+        if !is_first || behind <= key || to.index() >= self.run.place.len() {
+            return false;
+        }
+        self.run.unlink_first();
+        let (id, tag) = (to_u32(thread.index()), thread.generation());
+        self.place(Entry {
+            key: behind,
+            id,
+            tag,
+        });
+        let (id, tag) = (to_u32(to.index()), to.generation());
+        self.place(Entry { key, id, tag });
+        true
     }
 
     /// The key of a thread that is there.
@@ -242,6 +313,29 @@ impl<K: Ord + Copy> Run<K> {
         self.last = at;
     }
 
+    /// [`Run::prepend`] of an entry whose id is below the capacity, inlined.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn prepend_fast(&mut self, entry: Entry<K>) {
+        let (at, first) = (self.free, self.first);
+        let Some(link) = self.links.get_mut(at as usize) else {
+            return self.prepend(entry);
+        };
+        self.free = link.next;
+        *link = Link {
+            entry,
+            next: first,
+            previous: ABSENT,
+        };
+        if let Some(after) = self.links.get_mut(first as usize) {
+            after.previous = at;
+        }
+        if let Some(place) = self.place.get_mut(entry.id as usize) {
+            *place = at;
+        }
+        self.first = at;
+        self.len += 1;
+    }
+
     /// An entry whose id is not here and whose key is smaller than the first, which there is.
     #[inline]
     fn prepend(&mut self, entry: Entry<K>) {
@@ -295,11 +389,68 @@ impl<K: Ord + Copy> Run<K> {
         head.entry.thread()
     }
 
+    /// [`Run::rotate`] of `thread`, if it is the first of several and its new key is not smaller
+    /// than the last.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn rotate_as(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
+        let (first, last) = (self.first, self.last);
+        let links = self.links.as_mut_slice();
+        let Ok([head, tail]) = links.get_disjoint_mut([first as usize, last as usize]) else {
+            return None;
+        };
+        if head.entry.thread() != thread {
+            return None;
+        }
+        let key = key(head.entry.key);
+        if tail.entry.key > key {
+            return None;
+        }
+        let next = head.next;
+        head.entry.key = key;
+        (head.next, head.previous) = (ABSENT, last);
+        tail.next = first;
+        (self.first, self.last) = (next, first);
+        let head = links.get_mut(next as usize)?;
+        head.previous = ABSENT;
+        Some(head.entry.thread())
+    }
+
     #[inline]
     fn take_first(&mut self) -> Option<Entry<K>> {
         let first = *self.head()?;
         self.unlink(first.id);
         Some(first)
+    }
+
+    /// The first leaves; there is one.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn unlink_first(&mut self) {
+        let at = self.first;
+        let Some(link) = self.links.get_mut(at as usize) else {
+            return;
+        };
+        let (id, next) = (link.entry.id, link.next);
+        link.next = self.free;
+        (self.free, self.first) = (at, next);
+        match self.links.get_mut(next as usize) {
+            Some(after) => after.previous = ABSENT,
+            None => self.last = ABSENT,
+        }
+        if let Some(place) = self.place.get_mut(id as usize) {
+            *place = ABSENT;
+        }
+        self.len -= 1;
+    }
+
+    /// The first, which there is, leaves its place and key to a thread that is not here.
+    #[inline]
+    fn rename_first(&mut self, thread: ThreadId) {
+        let at = self.first;
+        let entry = &mut self.links[at as usize].entry;
+        let id = to_u32(thread.index());
+        self.place[entry.id as usize] = ABSENT;
+        self.place[id as usize] = at;
+        (entry.id, entry.tag) = (id, thread.generation());
     }
 
     /// An id that is here.
@@ -336,7 +487,8 @@ mod tests {
         let mut queue = ReadyQueue::new(CAPACITY as usize);
         let room = queue.run.links.capacity();
         let mut list: Vec<((u64, u32), ThreadId)> = Vec::new();
-        let (mut in_run, mut in_heap) = (0, 0);
+        let (mut in_run, mut in_heap, mut ahead_of_all) = (0, 0, 0);
+        let (mut lent, mut handed) = (0, 0);
         let mut x = 1_u64;
         // An interpreter (`cargo xtask miri`) takes a thousand times as long.
         let rounds = if cfg!(miri) { 500 } else { 50_000 };
@@ -347,8 +499,43 @@ mod tests {
             let index = u32::try_from((x >> 33) % u64::from(CAPACITY)).expect("below it");
             let thread = ThreadId::new(index, 7);
             let ahead = if round % 200 < 100 { round } else { 0 };
-            let key = (ahead + (x >> 40) % 97, index);
-            match (x >> 20) % 4 {
+            // A key may go from one thread to another, so it does not end in the index.
+            let number = to_u32(round as usize);
+            let key = (ahead + (x >> 40) % 97, number);
+            match (x >> 20) % 8 {
+                6 => {
+                    let first = list.first().copied().unwrap_or((key, thread));
+                    if queue.lend_first(first.1, first.0, thread) {
+                        list.retain(|e| e.1 != thread);
+                        list[0].1 = thread;
+                        lent += 1;
+                    }
+                }
+                7 if !queue.contains(thread) => {
+                    let first = list.first().copied().unwrap_or((key, thread));
+                    let behind = (key.0, number);
+                    if queue.hand_first(first.1, behind, thread, first.0) {
+                        list[0].0 = behind;
+                        list.push((first.0, thread));
+                        handed += 1;
+                    }
+                }
+                4 if !queue.contains(thread) => {
+                    let first = list.first().is_some_and(|first| key < first.0);
+                    assert!(!queue.insert_first(thread, key) || first);
+                    if queue.contains(thread) {
+                        list.push((key, thread));
+                        ahead_of_all += 1;
+                    }
+                }
+                5 => {
+                    let first = list.first().map_or(thread, |first| first.1);
+                    if let Some(next) = queue.remove_first(first) {
+                        list.remove(0);
+                        assert_eq!(list.first().map(|first| first.1), Some(next));
+                        ahead_of_all += 1;
+                    }
+                }
                 0 => {
                     queue.remove(thread);
                     list.retain(|e| e.1 != thread);
@@ -361,7 +548,7 @@ mod tests {
                 }
                 1 if !list.is_empty() => {
                     let (old, first) = list.remove(0);
-                    let key = (key.0.max(old.0), to_u32(first.index()));
+                    let key = (key.0.max(old.0), number);
                     queue.defer_first(key);
                     list.push((key, first));
                 }
@@ -381,6 +568,8 @@ mod tests {
         }
         let enough = 2 * usize::try_from(rounds).expect("small");
         assert!(in_run > enough && in_heap > enough, "{in_run} {in_heap}");
+        assert!(ahead_of_all > rounds / 100, "{ahead_of_all}");
+        assert!(lent.min(handed) > rounds / 500, "{lent} {handed}");
         assert_eq!(queue.run.links.capacity(), room, "it never grows");
     }
 

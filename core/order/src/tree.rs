@@ -9,7 +9,8 @@
 //!    `-- node  [slots]
 //! ```
 //!
-//! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
+//! In parts: `build` (nodes and homes), `flat` (one policy, in one step), `flow` (ready,
+//! upwards), `time` (charges and timers),
 //! `choose` (downwards), `pass` (both where nothing is due), `own_time` (children that decide
 //! themselves), `section` (what locks need), `lend` (budget between siblings), `delegate` (slices
 //! of time in other hands), `manage` (operations on the tree), `replace` (one policy after
@@ -27,6 +28,7 @@ mod build;
 mod check;
 mod choose;
 mod delegate;
+mod flat;
 mod flow;
 mod lend;
 mod manage;
@@ -259,20 +261,6 @@ impl<P: Policy> Tree<P> {
         } else {
             node.yield_now(thread, band);
         }
-    }
-
-    /// [`Policy::yield_to_next`] of a tree without room for a second node; `None`: it takes a
-    /// charge, a yield and a pick, and nothing has happened.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn yield_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {
-        if !self.is_flat || band != Band::RealTime {
-            return None;
-        }
-        let root = &mut self.nodes[usize::from(node::ROOT)];
-        if root.held.is_some() {
-            return None;
-        }
-        root.policy.yield_to_next(thread)
     }
 
     /// The running thread has executed for this long, up to `now`.

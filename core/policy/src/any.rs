@@ -9,8 +9,10 @@ use punctual_order::{Attributes, Pick, Policy, SlotTerms};
 
 use crate::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
-/// One of the built-in policies.
+/// One of the built-in policies. Which is a byte of its own: to tell it from a word of one of them
+/// takes longer.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum AnyPolicy {
     /// First come, first served.
     Fifo(Fifo),
@@ -101,6 +103,38 @@ impl Policy for AnyPolicy {
             AnyPolicy::FixedPriority(p) => p.yield_to_next(thread),
             AnyPolicy::EarliestDeadlineFirst(p) => p.yield_to_next(thread),
             _ => None,
+        }
+    }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
+        match self {
+            AnyPolicy::FixedPriority(p) => p.wake_to_run(thread, attributes),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.wake_to_run(thread, attributes),
+            _ => false,
+        }
+    }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        match self {
+            AnyPolicy::FixedPriority(p) => p.block_to_next(thread),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.block_to_next(thread),
+            _ => None,
+        }
+    }
+    #[inline]
+    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        match self {
+            AnyPolicy::FixedPriority(p) => p.lend_to(thread, attributes, to),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.lend_to(thread, attributes, to),
+            _ => false,
+        }
+    }
+    #[inline]
+    fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        match self {
+            AnyPolicy::FixedPriority(p) => p.hand_to(from, to),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.hand_to(from, to),
+            _ => false,
         }
     }
     #[cfg_attr(not(debug_assertions), inline(always))]

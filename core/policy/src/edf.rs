@@ -29,12 +29,16 @@ impl EarliestDeadlineFirst {
     }
 }
 
+#[inline]
+fn key_of(a: &Attributes) -> (Instant, Instant, u32) {
+    (a.absolute_deadline, a.release, a.order)
+}
+
 impl Policy for EarliestDeadlineFirst {
     #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
         self.latest.see(a.release);
-        self.ready
-            .insert(thread, (a.absolute_deadline, a.release, a.order));
+        self.ready.insert(thread, key_of(a));
     }
 
     #[inline]
@@ -50,13 +54,44 @@ impl Policy for EarliestDeadlineFirst {
         });
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
+    // A call leaves it, and those below, the registers, of which the way into it needs as many.
+    #[inline(never)]
     fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         let latest = self.latest.following();
         let key = |(deadline, _, order)| (deadline, latest, order);
         let next = self.ready.rotate(thread, key)?;
         self.latest.see(latest);
         Some(next)
+    }
+
+    #[inline(never)]
+    fn wake_to_run(&mut self, thread: ThreadId, a: &Attributes) -> bool {
+        let runs = self.ready.insert_first(thread, key_of(a));
+        if runs {
+            self.latest.see(a.release);
+        }
+        runs
+    }
+
+    #[inline(never)]
+    fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        self.ready.remove_first(thread)
+    }
+
+    #[inline]
+    fn lend_to(&mut self, thread: ThreadId, a: &Attributes, to: ThreadId) -> bool {
+        self.ready.lend_first(thread, key_of(a), to)
+    }
+
+    #[inline]
+    fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        let ((thread, behind), (to, a)) = (from, to);
+        let (behind, key) = (key_of(behind), key_of(a));
+        let runs = self.ready.hand_first(thread, behind, to, key);
+        if runs {
+            self.latest.see(behind.1.max(key.1));
+        }
+        runs
     }
 
     fn urgency(&self, attributes: &Attributes) -> u64 {

@@ -3,7 +3,7 @@
 //! The most frequent records are stored without a look at the table of forms: they are on the
 //! scheduling path of a live run.
 
-use punctual_kern::{Ceiling, Decision, Event, Next, Taker, Uncharged};
+use punctual_kern::{Ceiling, Decision, Event, Next, Taker, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, ThreadId};
 
 use crate::form::{self, Prefix};
@@ -88,6 +88,120 @@ pub(crate) fn entry(
     Some(Short::Switch([
         kind, now, switched, left, next, 1, runs, next, arm,
     ]))
+}
+
+/// The words of a whole entry in which a thread is woken, or waits, and another one runs.
+pub(crate) enum Turn {
+    /// The thread that was woken runs.
+    Woken([u64; 13]),
+    /// The thread that ran waits.
+    Waits([u64; 14]),
+}
+
+/// An entry that did no more than to wake a thread, or to have the running one wait, and to switch,
+/// in one piece; `None`: not of that kind.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn turn(
+    now: Instant,
+    event: &Event,
+    change: &TraceEvent,
+    (from, to, arm): (ThreadId, ThreadId, Option<Instant>),
+) -> Option<Turn> {
+    let (now, id) = (now.ticks(), ThreadId::word);
+    let (switched, runs) = (head(form::SWITCHED), head(form::RUN) | no_arm(arm));
+    let (left, next, arm) = (id(from), id(to), arm_word(arm));
+    match (event, change) {
+        (Event::Wake(woken), TraceEvent::Woken { thread, cause }) => {
+            let (kind, change) = (head(form::WAKE), head(form::WOKEN));
+            let (woken, thread, cause) = (id(*woken), id(*thread), WakeCause::word(*cause));
+            Some(Turn::Woken([
+                kind, now, woken, change, thread, cause, switched, left, next, 1, runs, next, arm,
+            ]))
+        }
+        (
+            Event::Block { until: None },
+            TraceEvent::Blocked {
+                thread,
+                job,
+                for_predecessors: false,
+            },
+        ) => {
+            let kind = head(form::BLOCK) | 1 << 9;
+            let (change, thread) = (head(form::BLOCKED), id(*thread));
+            Some(Turn::Waits([
+                kind, now, 0, change, thread, *job, 0, switched, left, next, 0, runs, next, arm,
+            ]))
+        }
+        _ => None,
+    }
+}
+
+/// The words of a whole entry in which a lock of a runtime is wanted, or handed on.
+pub(crate) enum Passing {
+    /// The thread that ran waits for the lock, and its holder runs.
+    Lent([u64; 23]),
+    /// The thread that ran hands the lock on, and the one that waited runs.
+    Handed([u64; 22]),
+}
+
+/// As [`turn`] where a thread is queued by another key besides, for a lock of a runtime.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn passing(
+    now: Instant,
+    event: &Event,
+    changes: &(TraceEvent, TraceEvent),
+    (from, to, arm): (ThreadId, ThreadId, Option<Instant>),
+) -> Option<Passing> {
+    let TraceEvent::Ordered {
+        thread: keyed,
+        background: false,
+        priority,
+        deadline,
+        release,
+        yielded: false,
+    } = changes.1
+    else {
+        return None;
+    };
+    let (now, id) = (now.ticks(), ThreadId::word);
+    let (switched, runs) = (head(form::SWITCHED), head(form::RUN) | no_arm(arm));
+    let (left, next, arm) = (id(from), id(to), arm_word(arm));
+    let (ordered, keyed) = (head(form::ORDERED), id(keyed));
+    let (priority, deadline) = (u64::from(priority.number()), deadline.ticks());
+    let release = release.ticks();
+    match (event, &changes.0) {
+        (
+            Event::BlockOn {
+                holder,
+                key,
+                until: None,
+            },
+            TraceEvent::Blocked {
+                thread,
+                job,
+                for_predecessors: false,
+            },
+        ) => {
+            // The fourth column, `until`, is absent.
+            let kind = head(form::BLOCK_ON) | 1 << 11;
+            let (holder, key) = (id(*holder), u64::from(*key));
+            let (blocked, thread) = (head(form::BLOCKED), id(*thread));
+            Some(Passing::Lent([
+                kind, now, holder, key, 0, blocked, thread, *job, 0, ordered, keyed, 0, priority,
+                deadline, release, 0, switched, left, next, 0, runs, next, arm,
+            ]))
+        }
+        (Event::HandOver { key, from, to }, TraceEvent::Woken { thread, cause }) => {
+            let (kind, key) = (head(form::HAND_OVER), u64::from(*key));
+            let (from, to) = (id(*from), id(*to));
+            let (woken, thread, cause) = (head(form::WOKEN), id(*thread), WakeCause::word(*cause));
+            Some(Passing::Handed([
+                kind, now, key, from, to, woken, thread, cause, ordered, keyed, 0, priority,
+                deadline, release, 0, switched, left, next, 1, runs, next, arm,
+            ]))
+        }
+        _ => None,
+    }
 }
 
 /// Hands the words of a decision to `put`; those of the most frequent kind without a call, and

@@ -97,8 +97,15 @@ macro_rules! forms {
 /// The kinds of the most frequent entries, which are stored without a look at the table.
 pub(crate) const TICK: u8 = 0;
 pub(crate) const COMPLETE: u8 = 2;
+pub(crate) const HAND_OVER: u8 = 1;
+pub(crate) const BLOCK: u8 = 3;
 pub(crate) const YIELD: u8 = 4;
+pub(crate) const WAKE: u8 = 8;
+pub(crate) const BLOCK_ON: u8 = 25;
+pub(crate) const BLOCKED: u8 = 44;
+pub(crate) const WOKEN: u8 = 45;
 pub(crate) const SWITCHED: u8 = 46;
+pub(crate) const ORDERED: u8 = 61;
 pub(crate) const RUN: u8 = 72;
 
 forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Instant, Event);

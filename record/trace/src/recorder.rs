@@ -6,7 +6,7 @@ use std::fmt;
 use punctual_kern::{Decision, Entry, Event, Sink, TraceEvent};
 use punctual_model::{Instant, ThreadId};
 
-use crate::encode::{self, Short};
+use crate::encode::{self, Passing, Short, Turn};
 use crate::form;
 use crate::record::Records;
 use crate::ring::{Outlet, Ring};
@@ -98,6 +98,14 @@ impl Recorder {
         }
     }
 
+    /// The same for a whole entry.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn put_whole<const N: usize>(&mut self, words: [u64; N]) {
+        if !self.ring.put_whole(words) {
+            self.give_up();
+        }
+    }
+
     #[cold]
     fn give_up(&mut self) {
         self.lost_from = self.lost_from.or(Some(self.now));
@@ -136,9 +144,43 @@ impl Sink for Recorder {
         self.ring.commit();
         self.now = now;
         match encode::entry(now, event, left, next, arm) {
-            Some(Short::Switch(words)) => self.put(&words),
-            Some(Short::Same(words)) => self.put(&words),
+            Some(Short::Switch(words)) => self.put_whole(words),
+            Some(Short::Same(words)) => self.put_whole(words),
             None => self.entry_in_parts(now, event, left, (next, arm)),
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry_of_change(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        change: TraceEvent,
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.ring.commit();
+        self.now = now;
+        match encode::turn(now, event, &change, run) {
+            Some(Turn::Woken(words)) => self.put_whole(words),
+            Some(Turn::Waits(words)) => self.put_whole(words),
+            None => self.entry_of_change_in_parts(now, event, change, run),
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry_of_changes(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.ring.commit();
+        self.now = now;
+        match encode::passing(now, event, &changes, run) {
+            Some(Passing::Lent(words)) => self.put_whole(words),
+            Some(Passing::Handed(words)) => self.put_whole(words),
+            None => self.entry_of_changes_in_parts(now, event, changes, run),
         }
     }
 }
@@ -147,7 +189,8 @@ impl Sink for Recorder {
 mod tests {
     use super::*;
     use crate::Record;
-    use punctual_kern::Next;
+    use punctual_kern::{Next, WakeCause};
+    use punctual_model::Priority;
 
     fn entry(recorder: &mut Recorder, at: u64) {
         let now = Instant::from_ticks(at);
@@ -192,6 +235,86 @@ mod tests {
         let records = whole.finish();
         assert_eq!(records, parts.finish());
         assert_eq!(records.0.iter().count(), 16);
+    }
+
+    #[test]
+    fn a_wake_up_or_a_wait_told_at_once_is_recorded_as_one_told_in_parts() {
+        let thread = |index| punctual_model::ThreadId::new(index, 3);
+        let at = Instant::from_ticks;
+        let woken = |cause| TraceEvent::Woken {
+            thread: thread(2),
+            cause,
+        };
+        let blocked = |for_predecessors| TraceEvent::Blocked {
+            thread: thread(1),
+            job: 5,
+            for_predecessors,
+        };
+        let (wake, block) = (Event::Wake(thread(2)), Event::Block { until: None });
+        let until = Some(at(9));
+        let entries = [
+            (wake, woken(WakeCause::Wake), None),
+            (wake, woken(WakeCause::EarlyWake), Some(at(80))),
+            (block, blocked(false), Some(at(90))),
+            (block, blocked(false), None),
+            (block, blocked(true), None),
+            (Event::Block { until }, blocked(false), None),
+            (Event::Tick, woken(WakeCause::Timeout), None),
+        ];
+        let recorder = || Recorder::with_capacity(4_096).expect("a page");
+        let (mut whole, mut parts) = (recorder(), recorder());
+        for (now, (event, change, arm)) in (5..).map(at).zip(entries) {
+            let run = (thread(1), thread(2), arm);
+            whole.entry_of_change(now, &event, change, run);
+            parts.entry_of_change_in_parts(now, &event, change, run);
+        }
+        let records = whole.finish();
+        assert_eq!(records, parts.finish());
+        assert_eq!(records.0.iter().count(), 4 * entries.len());
+    }
+
+    #[test]
+    fn a_lock_that_is_lent_for_or_handed_on_is_recorded_at_once_as_in_parts() {
+        let thread = |index| punctual_model::ThreadId::new(index, 3);
+        let at = Instant::from_ticks;
+        let (holder, key, to) = (thread(2), 77, thread(4));
+        let blocks = |until| Event::BlockOn { holder, key, until };
+        let from = holder;
+        let hands = Event::HandOver { key, from, to };
+        let waits = TraceEvent::Blocked {
+            thread: thread(1),
+            job: 5,
+            for_predecessors: false,
+        };
+        let cause = WakeCause::Wake;
+        let woken = TraceEvent::Woken { thread: to, cause };
+        let keyed = |yielded| TraceEvent::Ordered {
+            thread: holder,
+            background: yielded,
+            priority: Priority::new(6),
+            deadline: at(700),
+            release: at(3),
+            yielded,
+        };
+        let entries = [
+            (blocks(None), waits, keyed(false), None),
+            (blocks(None), waits, keyed(false), Some(at(80))),
+            (blocks(Some(at(9))), waits, keyed(false), None),
+            (blocks(None), waits, keyed(true), None),
+            (hands, woken, keyed(false), Some(at(80))),
+            (hands, woken, keyed(false), None),
+            (hands, waits, keyed(false), None),
+        ];
+        let recorder = || Recorder::with_capacity(4_096).expect("a page");
+        let (mut whole, mut parts) = (recorder(), recorder());
+        for (now, (event, change, ordered, arm)) in (5..).map(at).zip(entries) {
+            let (changes, run) = ((change, ordered), (thread(1), thread(2), arm));
+            whole.entry_of_changes(now, &event, changes, run);
+            parts.entry_of_changes_in_parts(now, &event, changes, run);
+        }
+        let records = whole.finish();
+        assert_eq!(records, parts.finish());
+        assert_eq!(records.0.iter().count(), 5 * entries.len());
     }
 
     #[test]

@@ -86,6 +86,23 @@ impl Ring {
         }
     }
 
+    /// [`Ring::put`] of words that are not in memory yet: they go there once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn put_whole<const N: usize>(&mut self, words: [u64; N]) -> bool {
+        let end = self.at.wrapping_add(N);
+        let places = self.shared.words.get(self.at..end);
+        match places.filter(|_| end <= self.limit) {
+            Some(places) => {
+                for (place, word) in places.iter().zip(words) {
+                    place.put(word);
+                }
+                self.at = end;
+                true
+            }
+            None => self.put_around(&words.map(|word| word)),
+        }
+    }
+
     /// Looks at what was taken, and goes on at the beginning after the end.
     #[cold]
     fn put_around(&mut self, words: &[u64]) -> bool {

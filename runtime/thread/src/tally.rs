@@ -192,6 +192,26 @@ impl Sink for Tally {
     ) {
         // A whole entry in which nothing of the above happens.
     }
+
+    fn entry_of_change(
+        &mut self,
+        _now: Instant,
+        _event: &Event,
+        _change: TraceEvent,
+        _run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        // Likewise: a thread is woken or waits.
+    }
+
+    fn entry_of_changes(
+        &mut self,
+        _now: Instant,
+        _event: &Event,
+        _changes: (TraceEvent, TraceEvent),
+        _run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        // Likewise, and another one has its urgency.
+    }
 }
 
 /// The counts of a run by CPU and name, in the order of the first thread of each name. Background

@@ -51,7 +51,8 @@ impl<P: Policy> Shard<P> {
         for_predecessors: bool,
         sink: &mut S,
     ) {
-        self.threads[thread].state = State::Blocked;
+        let t = &mut self.threads[thread];
+        (t.state, t.waits_plainly) = (State::Blocked, false);
         self.tell(sink, thread, |thread, t| TraceEvent::Blocked {
             thread,
             job: t.job_index(),

@@ -16,33 +16,10 @@ mod birth;
 use punctual_model::{Instant, ThreadId, Work};
 use punctual_order::{Band, Choice, Next, Policy};
 
-use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use super::{FastOutcome, Front, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Entry, Event};
 use crate::thread::{JobStamp, State};
 use crate::trace::{Sink, TraceEvent};
-
-/// The decision of an entry on the fast path, which refuses nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FastOutcome {
-    /// The thread or scheduler that runs from now on.
-    pub next: Next,
-    /// When to enter again, at the latest.
-    pub arm: Option<Instant>,
-    /// [`Shard::job_stamp`] of the thread that runs from now on.
-    pub stamp: JobStamp,
-}
-
-impl FastOutcome {
-    /// The decision.
-    #[inline]
-    pub fn decision(self) -> Decision {
-        Decision {
-            next: self.next,
-            arm: self.arm,
-            refused: None,
-        }
-    }
-}
 
 impl<P: Policy> Shard<P> {
     /// Handles an event as [`Shard::handle`] does, if the fast path is open; `None`: it is closed,
@@ -65,23 +42,50 @@ impl<P: Policy> Shard<P> {
                 if t.is_reservation() || t.keeps_its_place() {
                     return None;
                 }
-                self.give_way_fast(now, id, event, sink)
+                match self.yield_turn(now, id, sink) {
+                    Front::Closed => {
+                        let arm = self.give_way_to_pick(now, id, event, true, sink);
+                        self.outcome(arm)
+                    }
+                    front => self.outcome_of(front),
+                }
             }
+            Event::Block { until: None } => match self.block_turn(now, id, sink) {
+                Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
+                front => self.outcome_of(front),
+            },
             Event::Block { .. } | Event::Complete => {
                 self.change_fast::<_, false>(now, id, event, sink)
             }
             // What is to be refused is refused on the slow path.
             Event::Wake(other) => {
                 self.thread(*other).ok()?;
-                self.change_fast::<_, false>(now, id, event, sink)
+                match self.wake_turn(now, id, *other, sink) {
+                    Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
+                    front => self.outcome_of(front),
+                }
             }
-            Event::BlockOn { holder, key, .. } => {
+            Event::BlockOn { holder, key, until } => {
                 self.may_block_on(id.index(), *holder, *key).ok()?;
-                self.change_fast::<_, false>(now, id, event, sink)
+                let front = match until {
+                    None => self.lend_turn(now, id, (*holder, *key), sink),
+                    Some(_) => Front::Closed,
+                };
+                match front {
+                    Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
+                    front => self.outcome_of(front),
+                }
             }
-            Event::HandOver { from, to, .. } => {
+            Event::HandOver { from, to, key } => {
                 self.thread(*from).and(self.thread(*to)).ok()?;
-                self.change_fast::<_, false>(now, id, event, sink)
+                let front = match *from == id {
+                    true => self.hand_turn(now, (id, *to), *key, sink),
+                    false => Front::Closed,
+                };
+                match front {
+                    Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
+                    front => self.outcome_of(front),
+                }
             }
             _ => return None,
         };
@@ -217,48 +221,11 @@ impl<P: Policy> Shard<P> {
         self.carry_out::<_, false>(now, id, event, choice, sink)
     }
 
-    /// The running thread lets others of the same urgency go first. Where the order of a queue
-    /// alone decides, nothing is charged to the policy, and it is not asked whom it picks.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn give_way_fast<S: Sink>(
-        &mut self,
-        now: Instant,
-        id: ThreadId,
-        event: &Event,
-        sink: &mut S,
-    ) -> FastOutcome {
-        let band = self.threads[id.index()].place;
-        let yielded = self.tree.yield_to_next(id, band);
-        if let Some(next) = yielded
-            && let Ok([t, chosen]) = self.threads.get_disjoint_mut([id.index(), next.index()])
-            && chosen.is_ready_as(next)
-            && chosen.may_run_fast()
-            && chosen.is_budgeted()
-        {
-            debug_assert!(t.queued, "I1");
-            debug_assert_eq!(self.tree.pick(now).next, Next::Thread(next));
-            t.book(now.since(self.now).as_work());
-            t.gave_way = true;
-            t.state = State::Ready;
-            chosen.state = State::Running;
-            let (budget, stamp) = (chosen.budget, JobStamp::of(chosen));
-            (self.now, self.since) = (now, now);
-            self.running = Some(next);
-            self.count_switch(false);
-            self.counters.decisions += 1;
-            let arm = self.set_arm::<false>(now, None, Some(budget));
-            sink.entry(now, event, Some(id), (next, arm));
-            let next = Next::Thread(next);
-            return FastOutcome { next, arm, stamp };
-        }
-        let arm = self.give_way_to_pick(now, id, event, yielded.is_none(), sink);
-        self.outcome(arm)
-    }
-
-    /// The same where more than the order of a queue decides. The policy hears of the yield unless
+    /// The running thread lets others of the same urgency go first, where more than the order of a
+    /// queue decides who is next. The policy hears of the yield unless
     /// it has heard of it already.
     #[inline(never)]
-    fn give_way_to_pick<S: Sink>(
+    pub(super) fn give_way_to_pick<S: Sink>(
         &mut self,
         now: Instant,
         id: ThreadId,
@@ -435,12 +402,22 @@ impl<P: Policy> Shard<P> {
     /// What the slow path decided. It hands out in registers when to enter again; the rest is read
     /// where it was written (see [`Shard::next`]).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn outcome(&self, arm: Option<Instant>) -> FastOutcome {
+    pub(super) fn outcome(&self, arm: Option<Instant>) -> FastOutcome {
         let running = self.running.map(|id| &self.threads[id.index()]);
         FastOutcome {
             next: self.next(),
             arm,
             stamp: running.map_or(JobStamp::NONE, JobStamp::of),
+        }
+    }
+
+    /// What a try of the shortest way came to, if it did not find it closed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn outcome_of(&self, front: Front) -> FastOutcome {
+        match front {
+            Front::Turn(turn) => turn.outcome(),
+            Front::Chosen(arm) => self.outcome(arm),
+            Front::Closed => self.outcome(None),
         }
     }
 

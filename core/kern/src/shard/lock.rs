@@ -124,7 +124,7 @@ impl<P: Policy> Shard<P> {
             length, resource, ..
         } = self.locks.get(request.of).terms;
         let t = &mut self.threads[thread];
-        t.state = State::Blocked;
+        (t.state, t.waits_plainly) = (State::Blocked, false);
         self.tree.park(self.now, t.id(thread), length);
         self.tell(sink, thread, |thread, _| TraceEvent::Postponed {
             thread,
@@ -171,7 +171,8 @@ impl<P: Policy> Shard<P> {
         let LockRequest { of, mode, until } = request;
         let resource = self.locks.get(of).terms.resource;
         self.locks.wait(thread, resource);
-        self.threads[thread].state = State::Blocked;
+        let t = &mut self.threads[thread];
+        (t.state, t.waits_plainly) = (State::Blocked, false);
         self.tell(sink, thread, |thread, _| TraceEvent::Waits {
             thread,
             resource,

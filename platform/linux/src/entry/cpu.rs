@@ -7,6 +7,7 @@
 mod begin;
 mod birth;
 mod change;
+mod enter;
 mod fast;
 
 use core::any::Any;
@@ -22,7 +23,7 @@ use crate::entry::child::Child;
 use crate::entry::end::End;
 use crate::entry::give_back::{Owed, Runs, of_slice};
 use crate::entry::missing::{MissingTime, note_hole};
-use crate::entry::switch::{running_group, switch_here};
+use crate::entry::switch::running_group;
 use crate::entry::wakes::{awaits_answers, new_ceiling, next_answered, next_notified, next_woken};
 use crate::record::input::RunOptions;
 use crate::record::light::Light;
@@ -439,98 +440,18 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
     core.step_slowly(&cpu.host, now, event, given_back)
 }
 
-/// An entry of the running thread, or of the signal that interrupted it: decides and switches.
-/// Returns when the thread runs again, with the gate closed. `DIVIDES`: the CPU has slots.
-///
-/// # Safety
-/// As for [`decide`].
-unsafe fn enter<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu, event: Event) {
-    // SAFETY: as the caller vouches.
-    unsafe { enter_here::<P, S, DIVIDES>(host, &event) };
-}
-
-/// # Safety
-/// As for [`decide`].
-#[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn enter_here<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu, event: &Event) {
-    // SAFETY: as in `decide`; the borrow ends with the block.
-    let (now, target) = unsafe {
-        let cpu = &*host.cast::<Cpu<P, S>>();
-        let now = cpu.host.clock().now();
-        (now, (*cpu.core.get()).step_fast(&cpu.host, now, event))
-    };
-    match target {
-        // On the fast path no group is at work that would have to be suspended.
-        // SAFETY: gate closed; the target is a thread of this host that has been started, or the
-        // running one; the borrows above have ended.
-        Some(target) => unsafe { switch_here(host, target) },
-        // SAFETY: as the caller vouches.
-        None => unsafe { enter_slowly::<P, S, DIVIDES>(host, now, *event) },
-    }
-}
-
-/// # Safety
-/// As for [`decide`].
-#[cold]
-#[inline(never)]
-unsafe fn enter_slowly<P: Policy, S: Sink, const DIVIDES: bool>(
-    host: *const PerCpu,
-    now: Instant,
-    event: Event,
-) {
-    // SAFETY: as in `decide`; the borrow ends with the call.
-    let is_tree = unsafe { (*(*host.cast::<Cpu<P, S>>()).core.get()).is_open_in_tree(now) };
-    // SAFETY: as the caller vouches.
-    if is_tree && unsafe { enter_tree::<P, S>(host, now, &event) } {
-        return;
-    }
-    // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<P, S>(host, now, event, None) };
-    // SAFETY: the host is alive, and this reference ends here.
-    unsafe { &*host }.suspend_for(target);
-    if DIVIDES {
-        // SAFETY: the same.
-        unsafe { &*host }.leave_entry(target, None);
-    }
-    // SAFETY: gate closed; the target is a thread of this host that has been started, or the
-    // running one; the borrows of `decide` have ended.
-    unsafe { switch_here(host, target) };
-}
-
-/// The fast path of a tree of schedulers; `false`: it is closed, and nothing has happened.
-///
-/// # Safety
-/// As for [`decide`].
-#[inline(never)]
-unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event: &Event) -> bool {
-    // SAFETY: as in `decide`; the borrow ends with the call.
-    let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
-    // SAFETY: the same.
-    let target = unsafe { (*cpu.core.get()).step_in_tree(&cpu.host, at, event) };
-    let Some(target) = target else { return false };
-    // SAFETY: as in `enter_here`.
-    unsafe { switch_here(host, target) };
-    true
-}
-
-/// [`enter`] for [`Event::Yield`]: most switches of a busy CPU are yields, and the fast path is
-/// shorter where the event is a constant.
-///
-/// # Safety
-/// As for [`decide`].
-unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
-    // SAFETY: as the caller vouches.
-    unsafe { enter_here::<P, S, DIVIDES>(host, &Event::Yield) };
-}
-
 /// The entries of a CPU with this policy and this recorder; `DIVIDES`: they measure the
 /// boundaries of slots, which no other CPU pays for.
 pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>() -> ByPolicy {
     ByPolicy {
-        enter: enter::<P, S, DIVIDES>,
-        give_way: give_way::<P, S, DIVIDES>,
+        enter: enter::enter::<P, S, DIVIDES>,
+        give_way: enter::give_way::<P, S, DIVIDES>,
         preempt: fast::preempt::<P, S, DIVIDES>,
         birth: birth::birth::<P, S, DIVIDES>,
+        wake: enter::wake::<P, S, DIVIDES>,
+        hand: enter::hand::<P, S, DIVIDES>,
+        block: enter::block::<P, S, DIVIDES>,
+        wait_for: enter::wait_for::<P, S, DIVIDES>,
         change: change::change::<P, S, DIVIDES>,
         lag: change::lag::<P, S>,
         goes_before: goes_before::<P, S>,

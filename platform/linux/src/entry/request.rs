@@ -89,12 +89,25 @@ pub(crate) fn take_deferred_preemption(light: &Light, returns_to: usize) {
 }
 
 /// An entry of the running thread. Gate closed, before and after; whether the core refused it.
+#[inline]
 pub(crate) fn enter(light: &Light, event: Event) -> bool {
     let host = light.host();
     // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let enter = unsafe { (*host).by_policy.enter };
+    let by = unsafe { &(*host).by_policy };
     // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
-    unsafe { enter(host, event) };
+    unsafe {
+        match event {
+            Event::Wake(thread) => (by.wake)(host, thread),
+            Event::HandOver { key, from, to } => (by.hand)(host, (key, from, to)),
+            Event::Block { until: None } => (by.block)(host),
+            Event::BlockOn {
+                holder,
+                key,
+                until: None,
+            } => (by.wait_for)(host, (holder, key)),
+            event => (by.enter)(host, event),
+        }
+    };
     light.refused.get().is_some()
 }
 

@@ -55,6 +55,23 @@ pub(crate) unsafe fn switch_here(host: *const PerCpu, target: *const Light) {
     unsafe { leave(record, from, to, by_call) };
 }
 
+/// [`switch_to`] from the light thread that runs to another one.
+///
+/// # Safety
+/// As for [`switch_to`]; `from` is the running thread, and `to` is not.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) unsafe fn switch_between(host: *const PerCpu, from: &Light, to: &Light) {
+    // SAFETY: the host outlives the run; the reference ends before the switch.
+    let (record, by_call) = unsafe {
+        let host = &*host;
+        debug_assert!(core::ptr::eq(host.current.get(), from));
+        host.current.set(to);
+        (&raw const host.record, host.switches_by_call)
+    };
+    // SAFETY: as the caller vouches; the records outlive the run (INV-L1 of `light`).
+    unsafe { leave(record, from.context(), to.context(), by_call) };
+}
+
 /// # Safety
 /// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
 /// another one of this CPU, and no reference into scheduler state is alive.

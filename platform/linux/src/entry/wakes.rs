@@ -51,9 +51,6 @@ pub(crate) fn next_answered(host: &PerCpu) -> Option<ThreadId> {
 pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let light = unsafe { host.current.get().as_ref() }?;
-    light.wait_node.has_news().then(|| {
-        let ceiling = light.wait_node.ceiling.get();
-        light.wait_node.told.set(ceiling);
-        ceiling
-    })
+    let node = &light.wait_node;
+    node.has_news().then(|| node.tell_ceiling())
 }

@@ -24,7 +24,7 @@ use crate::record::light::Light;
 use crate::record::limits::{GAP_NS, Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, HeldUp, Panic};
 use crate::record::pool::Pool;
-use crate::record::post::Post;
+use crate::record::post::{Mail, Post};
 use crate::record::takers::{MOST_TAKERS, Questions, Taken};
 use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
@@ -118,6 +118,11 @@ pub(crate) struct ByPolicy {
     pub(crate) preempt: unsafe fn(host: *const PerCpu),
     /// The same for an event by which a thread comes or goes.
     pub(crate) birth: unsafe fn(host: *const PerCpu, event: &Event),
+    /// The same for [`Event::Wake`], and so on below; waits are without a time-out.
+    pub(crate) wake: unsafe fn(host: *const PerCpu, thread: ThreadId),
+    pub(crate) hand: unsafe fn(*const PerCpu, (u32, ThreadId, ThreadId)),
+    pub(crate) block: unsafe fn(host: *const PerCpu),
+    pub(crate) wait_for: unsafe fn(*const PerCpu, (ThreadId, u32)),
     /// Another constraint for a thread, whose first arrival is at an instant, or a phase after its
     /// zero-lag instant where that is later.
     pub(crate) change: unsafe fn(*const PerCpu, ThreadId, Constraint, Instant),
@@ -155,6 +160,7 @@ pub(crate) struct PerCpu {
     /// User code may not set the thread pointer here: a dispatch does it by a system call.
     pub(crate) switches_by_call: bool,
     pub(crate) shared: Arc<Shared>,
+    mail: Arc<Mail>,
     pub(crate) text: LibraryText,
 
     // Gate closed.
@@ -246,6 +252,7 @@ impl PerCpu {
             account: OwnAccount::open(),
             takers: RefCell::new(Vec::with_capacity(MOST_TAKERS)),
             clock: Cell::new(clock),
+            mail: shared.post.mail(index),
             shared,
             text,
             current: Cell::new(core::ptr::null()),
@@ -533,7 +540,7 @@ impl PerCpu {
         let ring = unsafe { &*self.ring.get() };
         !self.gate.has_pending()
             && !self.watch.has_news()
-            && self.shared.post.is_quiet(self.index)
+            && self.mail.is_quiet()
             && self.known_missing.load(Ordering::Relaxed) == 0
             && !self.deferral.is_open()
             && self.pool.waking.get().is_null()

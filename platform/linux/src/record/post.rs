@@ -4,7 +4,7 @@
 //! pending-wake lists: notified [`crate::Notify`]s and answered threads (`pending`). Whoever has
 //! put something there sees to it that the CPU looks (`mailbox`).
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use punctual_kern::Message;
 
@@ -21,13 +21,21 @@ const SLOTS: usize = 256;
 
 /// One CPU as the others see it.
 #[derive(Debug)]
-struct Cpu {
+pub(crate) struct Mail {
     mailbox: Mailbox,
     carrier: OnceLock<Tid>,
     /// Those that others have notified.
     notified: PendingList<NotifyState>,
     /// Threads that others have answered.
     woken: PendingList<Light>,
+}
+
+impl Mail {
+    /// Whether nothing has come that flags tell of: no kick, no notify, nobody answered.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.mailbox.is_signalled() && self.notified.is_empty() && self.woken.is_empty()
+    }
 }
 
 /// CPUs that have something pending.
@@ -61,7 +69,7 @@ impl Kicks {
 /// Everything that the CPUs of one run share.
 #[derive(Debug)]
 pub(crate) struct Post {
-    cpus: Vec<Cpu>,
+    cpus: Vec<Arc<Mail>>,
     rings: Vec<Ring<Message, SLOTS>>,
     signal: i32,
 }
@@ -69,11 +77,13 @@ pub(crate) struct Post {
 impl Post {
     /// For `cpus` CPUs that are kicked by this signal.
     pub(crate) fn new(cpus: usize, signal: i32) -> Post {
-        let cpu = || Cpu {
-            mailbox: Mailbox::new(),
-            carrier: OnceLock::new(),
-            notified: PendingList::new(),
-            woken: PendingList::new(),
+        let cpu = || {
+            Arc::new(Mail {
+                mailbox: Mailbox::new(),
+                carrier: OnceLock::new(),
+                notified: PendingList::new(),
+                woken: PendingList::new(),
+            })
         };
         Post {
             cpus: (0..cpus).map(|_| cpu()).collect(),
@@ -198,11 +208,9 @@ impl Post {
         self.cpus[cpu].mailbox.is_signalled()
     }
 
-    /// Whether nothing has come for a CPU that flags tell of: no kick, no notify, nobody answered.
-    #[inline]
-    pub(crate) fn is_quiet(&self, cpu: usize) -> bool {
-        let cpu = &self.cpus[cpu];
-        !cpu.mailbox.is_signalled() && cpu.notified.is_empty() && cpu.woken.is_empty()
+    /// The mail of a CPU.
+    pub(crate) fn mail(&self, cpu: usize) -> Arc<Mail> {
+        Arc::clone(&self.cpus[cpu])
     }
 
     /// Others may send a kick by signal again. Called before the rings are read.

@@ -24,8 +24,10 @@ pub(crate) struct WaitNode {
     /// A wake-up for its next wait, of those that no queue has to do with.
     pub(crate) token: Cell<bool>,
     /// How urgent it wants to be at least, and what the core has been told of that.
-    pub(crate) ceiling: Cell<Option<Ceiling>>,
-    pub(crate) told: Cell<Option<Ceiling>>,
+    ceiling: Cell<Option<Ceiling>>,
+    told: Cell<Option<Ceiling>>,
+    /// The two differ.
+    has_news: Cell<bool>,
 
     queue: Cell<*const WaitQueue>,
     before: Cell<*const Light>,
@@ -54,6 +56,7 @@ impl WaitNode {
             cancelled: Cell::new(false),
             ceiling: Cell::new(None),
             told: Cell::new(None),
+            has_news: Cell::new(false),
             also: Cell::new(core::ptr::null()),
             link: Link::new(),
         }
@@ -67,13 +70,36 @@ impl WaitNode {
         self.cancelled.set(false);
         self.ceiling.set(None);
         self.told.set(None);
+        self.has_news.set(false);
         self.also.set(core::ptr::null());
     }
 
     /// Whether it wants another urgency than the core knows of.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.ceiling.get() != self.told.get()
+        self.has_news.get()
+    }
+
+    /// How urgent it wants to be at least; `None`: as urgent as by itself.
+    #[inline]
+    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
+        self.ceiling.get()
+    }
+
+    /// It wants that from now on. Whether the core has been told otherwise before.
+    #[inline]
+    pub(crate) fn set_ceiling(&self, ceiling: Option<Ceiling>) -> bool {
+        self.ceiling.set(ceiling);
+        self.has_news.set(ceiling != self.told.get());
+        self.told.get().is_some()
+    }
+
+    /// The core is told what it wants.
+    pub(crate) fn tell_ceiling(&self) -> Option<Ceiling> {
+        let ceiling = self.ceiling.get();
+        self.told.set(ceiling);
+        self.has_news.set(false);
+        ceiling
     }
 
     /// Whether it waits in this queue.
@@ -82,6 +108,7 @@ impl WaitNode {
     }
 
     /// Leaves the queue that it stands in, if any. O(1).
+    #[inline]
     pub(crate) fn leave(&self) {
         // SAFETY: a queue outlives the stay of those in it (INV-S1).
         let Some(queue) = (unsafe { self.queue.replace(core::ptr::null()).as_ref() }) else {
@@ -118,6 +145,7 @@ impl WaitQueue {
     }
 
     /// Puts a thread, which waits nowhere, behind the others.
+    #[inline]
     pub(crate) fn join(&self, light: &Light, ask: u64) {
         let node = &light.wait_node;
         debug_assert!(node.queue.get().is_null(), "INV-S1: one queue at a time");
@@ -141,6 +169,7 @@ impl WaitQueue {
     }
 
     /// Everybody in it, first come first.
+    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Light> {
         // SAFETY: those in a queue are waiting threads, whose records outlive the run (INV-L1).
         let first = unsafe { self.first.get().as_ref() };

@@ -185,16 +185,23 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         } = waiters.close();
         match step {
             Step::Done(result) => {
-                if also.is_null() && handed.is_none() && !lowered {
-                    open_gate(host);
-                } else {
+                if handed.is_some() || lowered {
                     self.let_go(light, also, handed);
+                } else {
+                    let_go_on(light, also);
                 }
                 Ok(SectionEnd::Done(result))
             }
             Step::Wait { queue, ask, holder } => {
                 host.pool.waking.set(also);
-                self.wait(light, (queue, ask, holder), until)
+                self.queues[queue].join(light, ask);
+                if until.is_none()
+                    && holder.is_none()
+                    && let Some(answer) = wait_once(light)
+                {
+                    return Ok(SectionEnd::Answered(answer));
+                }
+                self.wait(light, holder, until)
             }
         }
     }
@@ -255,16 +262,19 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         }
     }
 
-    /// Gate: closed on entry, open on return.
+    /// In its queue already, and perhaps once woken. Gate: closed on entry, open on return.
     #[inline(never)]
     fn wait<R>(
         &self,
         light: &Light,
-        (queue, ask, mut holder): (usize, u64, Option<Who>),
+        mut holder: Option<Who>,
         until: Option<Instant>,
     ) -> Result<SectionEnd<R>, MonitorError> {
-        self.queues[queue].join(light, ask);
-        let mut result = Err(MonitorError::TimedOut);
+        if light.quit.get() {
+            light.wait_node.leave();
+            return end_or(Err(MonitorError::Over));
+        }
+        let mut error = MonitorError::TimedOut;
         // One that goes on after it was told to end (C) does not wait again.
         while !is_to_end(light) {
             if until.is_some_and(|until| until <= light.now()) {
@@ -272,8 +282,11 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             }
             let refused = self.block(light, holder, until);
             if let Some(answer) = light.wait_node.answer.take() {
-                result = Ok(SectionEnd::Answered(answer));
-                break;
+                // Who answers has it leave the queue.
+                if !light.quit.get() {
+                    open_gate(light.host());
+                }
+                return Ok(SectionEnd::Answered(answer));
             }
             if light.quit.get() {
                 light.wait_node.leave();
@@ -281,7 +294,7 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             }
             match refused {
                 Some(Refusal::Deadlock(_)) => {
-                    result = Err(MonitorError::Deadlock);
+                    error = MonitorError::Deadlock;
                     break;
                 }
                 // A holder that has ended cannot be lent anything.
@@ -290,15 +303,15 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             }
         }
         light.wait_node.leave();
-        let ends = is_to_end(light) && result.is_err();
+        let ends = is_to_end(light);
         if light.quit.get() {
-            return result;
+            return Err(error);
         }
         open_gate(light.host());
-        if ends {
-            return end_or(result);
+        match ends {
+            true => end_or(Err(error)),
+            false => Err(error),
         }
-        result
     }
 
     /// Blocks until something happens; why the core refused. Gate closed, before and after.
@@ -318,6 +331,25 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         light.phase.set(Phase::Inside);
         light.refused.get().filter(|_| refused)
     }
+}
+
+/// Lets those go on that were answered: most sections let none go on, or one, whose wake-up is the
+/// event; nothing else needs attention then. Gate: closed on entry, open on return.
+#[inline(always)]
+fn let_go_on(light: &Light, also: *const Light) {
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    if let Some(first) = unsafe { also.as_ref() } {
+        let others = first.wait_node.also.replace(core::ptr::null());
+        if !others.is_null() {
+            // SAFETY: the host outlives its threads.
+            unsafe { (*light.host()).pool.waking.set(others) };
+        }
+        enter(light, Event::Wake(first.id()));
+        if light.quit.get() {
+            return;
+        }
+    }
+    open_gate(light.host());
 }
 
 /// Ends the calling thread by unwinding, unless it is doing so already, or executes the destructors
@@ -350,8 +382,27 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), MonitorErro
     Ok(())
 }
 
+/// Waits in its queue until it is woken: the answer. Gate: closed on entry, and open on return if
+/// there is one.
+#[inline(never)]
+fn wait_once(light: &Light) -> Option<u64> {
+    if is_to_end(light) {
+        return None;
+    }
+    light.phase.set(Phase::Resting);
+    let _ = enter(light, Event::Block { until: None });
+    light.phase.set(Phase::Inside);
+    let answer = light.wait_node.answer.take();
+    // Who answers has it leave the queue.
+    if answer.is_some() && !light.quit.get() {
+        open_gate(light.host());
+    }
+    answer
+}
+
 /// Whether the calling thread was cancelled, is not ending yet, and is in no call that must not be
 /// left half done ([`crate::held_alive`]).
+#[inline]
 pub(crate) fn is_to_end(light: &Light) -> bool {
     light.wait_node.cancelled.get() && !light.is_held_alive() && !std::thread::panicking()
 }

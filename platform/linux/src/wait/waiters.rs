@@ -104,6 +104,7 @@ impl<'a> Waiters<'a> {
 
     /// Answers the most urgent of a queue among those for whom `answer` gives one, and returns what
     /// that one asked; `None`: there is none. O(waiters).
+    #[inline]
     pub fn answer_if(&mut self, queue: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let (light, answer) = self.most_urgent_of(queue, answer)?;
         let ask = light.wait_node.ask.get();
@@ -134,14 +135,13 @@ impl<'a> Waiters<'a> {
     /// told when it is entered next, and not at all if that comes to nothing before.
     #[inline]
     pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
-        self.me.wait_node.ceiling.set(ceiling);
-        self.lowered |= self.me.wait_node.told.get().is_some();
+        self.lowered |= self.me.wait_node.set_ceiling(ceiling);
     }
 
     /// What [`Waiters::set_ceiling`] said last.
     #[inline]
     pub fn ceiling(&self) -> Option<Ceiling> {
-        self.me.wait_node.ceiling.get()
+        self.me.wait_node.ceiling()
     }
 
     /// The instant `span` (nanoseconds) from now, on the timeline of the core.
@@ -152,10 +152,12 @@ impl<'a> Waiters<'a> {
     }
 
     /// Urgencies of different CPUs do not compare: there the first come goes first.
+    #[inline]
     fn is_before(&self, a: &Light, b: &Light) -> bool {
         !self.cross_cpu && self.host.goes_before(a.id(), b.id())
     }
 
+    #[inline]
     fn most_urgent_of(
         &self,
         queue: usize,
@@ -203,17 +205,25 @@ impl<'a> Waiters<'a> {
         }
     }
 
+    #[inline]
     fn go_on(&mut self, light: &Light, answer: u64, soon: bool) {
         light.wait_node.leave();
         light.wait_node.answer.set(Some(answer));
         if self.cross_cpu && !core::ptr::eq(light.host(), self.host) {
-            // SAFETY: a host outlives its threads, and its place among the CPUs does not change.
-            let cpu = unsafe { (*light.host()).index };
-            self.host.shared.post.wake(cpu, light);
-            self.kicks.add(cpu, soon);
+            self.kicks = go_on_elsewhere(self.host, light, (self.kicks, soon));
             return;
         }
         light.wait_node.also.set(self.also);
         self.also = light;
     }
+}
+
+/// One that waits on another CPU goes on: the CPUs to be called when the section is over.
+#[cold]
+fn go_on_elsewhere(host: &PerCpu, light: &Light, (mut kicks, soon): (Kicks, bool)) -> Kicks {
+    // SAFETY: a host outlives its threads, and its place among the CPUs does not change.
+    let cpu = unsafe { (*light.host()).index };
+    host.shared.post.wake(cpu, light);
+    kicks.add(cpu, soon);
+    kicks
 }

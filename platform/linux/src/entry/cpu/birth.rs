@@ -3,7 +3,8 @@
 use punctual_kern::{Event, Policy, Sink};
 use punctual_model::Instant;
 
-use super::{Core, Cpu, enter_slowly};
+use super::enter::enter_slowly;
+use super::{Core, Cpu};
 use crate::entry::switch::switch_here;
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
@@ -18,7 +19,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 }
 
-/// [`super::enter`] for the creation of a thread and the end of the running one.
+/// [`super::enter::enter`] for the creation of a thread and the end of the running one.
 ///
 /// # Safety
 /// As for [`super::decide`].

@@ -3,7 +3,8 @@
 use punctual_kern::{Constraint, Event, Policy, Sink};
 use punctual_model::{Instant, ThreadId};
 
-use super::{Cpu, enter_slowly};
+use super::Cpu;
+use super::enter::enter_slowly;
 use crate::record::per_cpu::PerCpu;
 
 /// An entry of the running thread: `thread` gets `constraint` with its first arrival at `at`. The

@@ -10,10 +10,13 @@ mod tests;
 
 use core::sync::atomic::Ordering;
 
-use punctual_kern::{Decision, Entry, Event, FastOutcome, JobStamp, Next, Policy, Sink};
-use punctual_model::{Instant, Span};
+use punctual_kern::{
+    Decision, Entry, Event, FastOutcome, Front, JobStamp, Next, Policy, Sink, Turn,
+};
+use punctual_model::{Instant, Span, ThreadId};
 
-use super::{Core, Cpu, RESEND_NS, enter};
+use super::enter::enter;
+use super::{Core, Cpu, RESEND_NS};
 use crate::entry::switch::switch_here;
 use crate::record::light::{Light, NOTHING};
 use crate::record::per_cpu::PerCpu;
@@ -31,9 +34,71 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if !is_ordinary(event) {
             return None;
         }
-        let (light, executed) = self.fast_interval(host, now)?;
+        let interval = self.fast_interval(host, now)?;
         let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
-        Some(self.finish_fast(host, now, event, (light, executed), outcome))
+        Some(self.finish_fast(host, now, event, interval, outcome))
+    }
+
+    /// Follows a switch of the core on the shortest way: the thread that runs. No other CPU is to
+    /// hear of it. `None`: more is to be done ([`Core::end_turn`]).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn take_turn(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        (from, executed): (&'static Light, u64),
+        turn: Turn,
+    ) -> Option<&'static Light> {
+        debug_assert!(!self.shard.has_message());
+        host.book_fast(now, from, executed);
+        // A signal's entry may come before the thread has read what was refused.
+        from.tell(None);
+        let is_near = turn.arm <= now.saturating_add(host.limits.near);
+        if is_near || now >= self.owing_from {
+            return None;
+        }
+        let &to = self.threads.get(turn.next.index())?;
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        let to = unsafe { to.as_ref() }?;
+        self.publish_as(to, turn.stamp);
+        let due = turn.arm.min(self.fast_until);
+        let stays = host.armed_for().is_some_and(|armed| armed <= due);
+        if !stays || to.promise.load(Ordering::Relaxed) != 0 {
+            host.arm_for(to, due, now, || self.comes_by_clock(due));
+        }
+        Some(to)
+    }
+
+    /// The end of an entry whose switch [`Core::take_turn`] has booked and not followed: the
+    /// thread that runs (null: the carrier).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_turn(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        next: ThreadId,
+        arm: Instant,
+    ) -> *const Light {
+        let stamp = self.shard.job_stamp(next);
+        self.go_on(host, now, Turn { next, arm, stamp }.outcome())
+    }
+
+    /// The shortest way was not enough: the fast path of all entries, as [`Core::step_fast`].
+    #[inline(never)]
+    pub(super) fn step_behind(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        event: &Event,
+        (interval, front): ((&'static Light, u64), Front),
+    ) -> Option<*const Light> {
+        let outcome = match front {
+            Front::Turn(turn) => turn.outcome(),
+            Front::Chosen(arm) => self.shard.chosen(arm),
+            Front::Closed => self.shard.handle_fast(now, event, &mut self.sink)?,
+        };
+        Some(self.finish_fast(host, now, event, interval, outcome))
     }
 
     /// Whether the fast path of a tree of schedulers is open in the core.
@@ -53,9 +118,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if !is_ordinary(event) {
             return None;
         }
-        let (light, executed) = self.fast_interval(host, now)?;
+        let interval = self.fast_interval(host, now)?;
         let outcome = self.shard.handle_in_tree(now, event, &mut self.sink)?;
-        Some(self.finish_fast(host, now, event, (light, executed), outcome))
+        Some(self.finish_fast(host, now, event, interval, outcome))
     }
 
     /// Follows a decision of the core on the fast path. Returns the thread that runs then.

@@ -338,12 +338,12 @@ fn disturb(bench: &mut Bench, what: u64, now: Instant, amount: u64) {
                     priority: Priority::new(u32::try_from(amount % 5).expect("small")),
                     absolute_deadline: now.saturating_add(Span::from_ticks(amount)),
                 };
-                light.wait_node.ceiling.set(Some(ceiling));
+                let _ = light.wait_node.set_ceiling(Some(ceiling));
             }
         }
         6 => {
             if let Some(light) = running {
-                light.wait_node.ceiling.set(None);
+                let _ = light.wait_node.set_ceiling(None);
             }
         }
         7 => host

@@ -1,0 +1,45 @@
+//! A lock of a runtime for which one thread waits, as nearly always.
+
+use super::{END, Locks, small};
+
+impl Locks {
+    /// Whether nobody waits for anything that a thread holds under a key of its runtime, and it
+    /// waits for no lock itself.
+    #[inline]
+    pub(crate) fn is_apart(&self, thread: usize) -> bool {
+        let links = &self.threads[thread];
+        links.contended == END && links.waits_for == END
+    }
+
+    /// Whether somebody waits for something that a thread holds under a key of its runtime.
+    #[inline]
+    pub(crate) fn holds_contended(&self, thread: usize) -> bool {
+        self.threads[thread].contended != END
+    }
+
+    /// The lock that `holder` holds under `key`, if `waiter` alone waits for that, and nobody for
+    /// anything else of the holder's.
+    #[inline]
+    pub(crate) fn sole(&self, holder: usize, waiter: usize, key: u32) -> Option<u32> {
+        let of = self.threads[holder].contended;
+        let user = self.uses.get(of as usize)?;
+        let lock = self.locks.get(user.terms.resource as usize)?;
+        let waiters = (small(waiter), small(waiter));
+        let is_it = lock.runtime == Some((key, of)) && lock.waiters == waiters;
+        (is_it && user.next_of_thread == END).then_some(of)
+    }
+
+    /// The only waiter of such a lock waits no more, so that the lock is not here any more. As
+    /// [`Locks::leave`], but its holder is not to be looked at.
+    #[inline]
+    pub(crate) fn leave_sole(&mut self, holder: usize, waiter: usize, of: u32) {
+        self.threads[waiter].waits_for = END;
+        self.threads[holder].contended = END;
+        let user = &mut self.uses[of as usize];
+        user.hold = None;
+        user.next_of_thread = core::mem::replace(&mut self.free, of);
+        let lock = &mut self.locks[user.terms.resource as usize];
+        lock.first_holder = END;
+        lock.waiters = (END, END);
+    }
+}

@@ -1,0 +1,60 @@
+//! Steps of a policy that alone orders its CPU, in a tree without room for a second node.
+//!
+//! Each stands for a charge, a change and a pick. Nothing has happened where the answer is `None`
+//! or `false`: then the core makes the three calls.
+
+use punctual_model::ThreadId;
+
+use super::{Tree, node};
+use crate::choice::Band;
+use crate::policy::{Attributes, Policy};
+
+impl<P: Policy> Tree<P> {
+    /// The policy, where it alone orders the CPU and nobody keeps others away.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn alone(&mut self) -> Option<&mut P> {
+        if !self.is_flat {
+            return None;
+        }
+        let root = &mut self.nodes[usize::from(node::ROOT)];
+        root.held.is_none().then_some(&mut root.policy)
+    }
+
+    /// [`Policy::yield_to_next`].
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn yield_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        if band != Band::RealTime {
+            return None;
+        }
+        self.alone()?.yield_to_next(thread)
+    }
+
+    /// [`Policy::wake_to_run`].
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
+        self.alone()
+            .is_some_and(|policy| policy.wake_to_run(thread, attributes))
+    }
+
+    /// [`Policy::block_to_next`].
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn block_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        if band != Band::RealTime {
+            return None;
+        }
+        self.alone()?.block_to_next(thread)
+    }
+
+    /// [`Policy::lend_to`].
+    #[inline]
+    pub fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        self.alone()
+            .is_some_and(|policy| policy.lend_to(thread, attributes, to))
+    }
+
+    /// [`Policy::hand_to`].
+    #[inline]
+    pub fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        self.alone().is_some_and(|policy| policy.hand_to(from, to))
+    }
+}

@@ -1,0 +1,213 @@
+//! The ways into the scheduler of a CPU that end in a switch.
+//!
+//! One is for any event; the most frequent events have ways of their own.
+
+use punctual_kern::{Event, Front, Policy, Shard, Sink};
+use punctual_model::{Instant, ThreadId};
+
+use super::{Cpu, decide};
+use crate::entry::switch::{switch_between, switch_here, switch_to};
+use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
+
+/// An entry of the running thread, or of the signal that interrupted it: decides and switches.
+/// Returns when the thread runs again, with the gate closed. `DIVIDES`: the CPU has slots.
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn enter<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    event: Event,
+) {
+    // SAFETY: as the caller vouches.
+    unsafe { enter_here::<P, S, DIVIDES>(host, &event) };
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn enter_here<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu, event: &Event) {
+    // SAFETY: as in `decide`; the borrow ends with the block.
+    let (now, target) = unsafe {
+        let cpu = &*host.cast::<Cpu<P, S>>();
+        let now = cpu.host.clock().now();
+        (now, (*cpu.core.get()).step_fast(&cpu.host, now, event))
+    };
+    match target {
+        // On the fast path no group is at work that would have to be suspended.
+        // SAFETY: gate closed; the target is a thread of this host that has been started, or the
+        // running one; the borrows above have ended.
+        Some(target) => unsafe { switch_here(host, target) },
+        // SAFETY: as the caller vouches.
+        None => unsafe { enter_slowly::<P, S, DIVIDES>(host, now, *event) },
+    }
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn enter_slowly<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    now: Instant,
+    event: Event,
+) {
+    // SAFETY: as in `decide`; the borrow ends with the call.
+    let is_tree = unsafe { (*(*host.cast::<Cpu<P, S>>()).core.get()).is_open_in_tree(now) };
+    // SAFETY: as the caller vouches.
+    if is_tree && unsafe { enter_tree::<P, S>(host, now, &event) } {
+        return;
+    }
+    // SAFETY: as the caller vouches.
+    let target = unsafe { decide::<P, S>(host, now, event, None) };
+    // SAFETY: the host is alive, and this reference ends here.
+    unsafe { &*host }.suspend_for(target);
+    if DIVIDES {
+        // SAFETY: the same.
+        unsafe { &*host }.leave_entry(target, None);
+    }
+    // SAFETY: gate closed; the target is a thread of this host that has been started, or the
+    // running one; the borrows of `decide` have ended.
+    unsafe { switch_here(host, target) };
+}
+
+/// The fast path of a tree of schedulers; `false`: it is closed, and nothing has happened.
+///
+/// # Safety
+/// As for [`decide`].
+#[inline(never)]
+unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event: &Event) -> bool {
+    // SAFETY: as in `decide`; the borrow ends with the call.
+    let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
+    // SAFETY: the same.
+    let target = unsafe { (*cpu.core.get()).step_in_tree(&cpu.host, at, event) };
+    let Some(target) = target else { return false };
+    // SAFETY: as in `enter_here`.
+    unsafe { switch_here(host, target) };
+    true
+}
+
+/// [`enter`] for [`Event::Yield`]: most switches of a busy CPU are yields, wake-ups and waits, and
+/// for those the core has a shorter way ([`Front`]).
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
+    let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.yield_front(now, sink);
+    // SAFETY: as the caller vouches.
+    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Yield) };
+}
+
+/// [`enter`] for [`Event::Wake`].
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn wake<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    thread: ThreadId,
+) {
+    let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.wake_front(now, thread, sink);
+    // SAFETY: as the caller vouches.
+    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Wake(thread)) };
+}
+
+/// [`enter`] for [`Event::Block`] without a time-out.
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn block<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
+    let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.block_front(now, sink);
+    // SAFETY: as the caller vouches.
+    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Block { until: None }) };
+}
+
+/// [`enter`] for [`Event::HandOver`].
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn hand<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    lock: (u32, ThreadId, ThreadId),
+) {
+    let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.hand_front(now, lock, sink);
+    let (key, from, to) = lock;
+    let event = || Event::HandOver { key, from, to };
+    // SAFETY: as the caller vouches.
+    unsafe { enter_front::<P, S, DIVIDES>(host, front, event) };
+}
+
+/// [`enter`] for [`Event::BlockOn`] without a time-out.
+///
+/// # Safety
+/// As for [`decide`].
+pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    (holder, key): (ThreadId, u32),
+) {
+    let lock = (holder, key);
+    let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.wait_front(now, lock, sink);
+    let until = None;
+    let event = || Event::BlockOn { holder, key, until };
+    // SAFETY: as the caller vouches.
+    unsafe { enter_front::<P, S, DIVIDES>(host, front, event) };
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn enter_front<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    front: impl FnOnce(&mut Shard<P>, Instant, &mut S) -> Front,
+    event: impl FnOnce() -> Event,
+) {
+    // SAFETY: as in `decide`.
+    let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
+    let now = cpu.host.clock().now();
+    // SAFETY: as in `decide`; the borrow ends before each switch and each other entry below.
+    let core = unsafe { &mut *cpu.core.get() };
+    let Some(interval) = core.fast_interval(&cpu.host, now) else {
+        // SAFETY: as the caller vouches.
+        return unsafe { enter_slowly::<P, S, DIVIDES>(host, now, event()) };
+    };
+    let front = front(&mut core.shard, now, &mut core.sink);
+    let Front::Turn(turn) = front else {
+        // SAFETY: as the caller vouches.
+        return unsafe { enter_behind::<P, S, DIVIDES>(host, now, event(), (interval, front)) };
+    };
+    let from = interval.0;
+    match core.take_turn(&cpu.host, now, interval, turn) {
+        // On the fast path no group is at work that would have to be suspended.
+        // SAFETY: gate closed; the one runs, the other is another thread of this host, which has
+        // been started; the borrows above have ended.
+        Some(to) => unsafe { switch_between(host, from, to) },
+        None => {
+            let target = core.end_turn(&cpu.host, now, turn.next, turn.arm);
+            // SAFETY: as in `enter_here`.
+            unsafe { switch_to(host, target) }
+        }
+    }
+}
+
+/// An entry for which the shortest way was not enough.
+///
+/// # Safety
+/// As for [`decide`].
+#[inline(never)]
+unsafe fn enter_behind<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    now: Instant,
+    event: Event,
+    behind: ((&'static Light, u64), Front),
+) {
+    // SAFETY: as in `decide`; the borrow ends with the block.
+    let target = unsafe {
+        let cpu = &*host.cast::<Cpu<P, S>>();
+        (*cpu.core.get()).step_behind(&cpu.host, now, &event, behind)
+    };
+    match target {
+        // SAFETY: as in `enter_here`.
+        Some(target) => unsafe { switch_to(host, target) },
+        // SAFETY: as the caller vouches.
+        None => unsafe { enter_slowly::<P, S, DIVIDES>(host, now, event) },
+    }
+}
