@@ -32,6 +32,20 @@ impl<P: Policy> Shard<P> {
         Some(Decision { next, arm, refused })
     }
 
+    /// Handles an entry for which the fast path was closed, or not tried: at its end, or on the
+    /// slow path.
+    #[inline]
+    pub fn handle_apart<S: Sink>(&mut self, entry: Entry<'_>, sink: &mut S) -> Decision {
+        let due = match entry.is_plain() {
+            true => self.handle_when_due(entry.now, entry.event, sink),
+            false => None,
+        };
+        match due {
+            Some(decision) => decision,
+            None => self.handle_slowly(entry, sink),
+        }
+    }
+
     /// When to enter again; `None`: not an event of this path, or one to be refused.
     #[inline(never)]
     fn enter_when_due<S: Sink>(

@@ -109,7 +109,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     fn handle_entry(&mut self, host: &PerCpu, entry: Entry<'_>) -> Decision {
-        let decision = self.shard.handle_slowly(entry, &mut self.sink);
+        let decision = self.shard.handle_apart(entry, &mut self.sink);
         self.send_messages(host);
         decision
     }

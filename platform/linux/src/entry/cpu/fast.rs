@@ -142,7 +142,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// The entry of a timer that came for the core alone, by its signal: the core serves what is
-    /// due, on its slow path, and the platform has nothing of its own to do. `None`: it may have,
+    /// due, and the platform has nothing of its own to do. `None`: it may have,
     /// and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step_due(&mut self, host: &PerCpu, now: Instant) -> Option<*const Light> {
@@ -156,7 +156,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host.arrived.set(None);
         host.book_fast(now, light, executed);
         let entry = Entry::at(now, &Event::Tick);
-        let Decision { next, arm, .. } = self.shard.handle_slowly(entry, &mut self.sink);
+        let Decision { next, arm, .. } = self.shard.handle_apart(entry, &mut self.sink);
         let stamp = match next {
             Next::Thread(id) => self.shard.job_stamp(id),
             _ => JobStamp::NONE,
