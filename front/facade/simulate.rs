@@ -196,8 +196,8 @@ fn run_virtually(
     Ok(log)
 }
 
-/// On several cores of the host, if nothing but declared bodies is executed and nothing is written
-/// meanwhile; the log is the same.
+/// On several cores of the host, if no code of the program's is executed (its policies may share
+/// what they like) and nothing is written meanwhile; the log is the same.
 fn play(
     (system, tables): (&System, &Tables),
     inputs: Vec<Input>,
@@ -205,7 +205,9 @@ fn play(
     options: &punctual_sim::Options,
     player: &mut Player<'_>,
 ) -> Result<Outcome<Recorder>, SimError> {
-    let is_declared = guests.bodies.is_empty() && guests.groups.is_none();
+    let is_declared = guests.bodies.is_empty()
+        && guests.groups.is_none()
+        && guests.children.iter().all(Vec::is_empty);
     let is_watched = !player.steps.is_empty() || player.record.is_some();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if is_declared && !is_watched && cores.min(tables.cpus.len()) > 1 {

@@ -70,6 +70,7 @@ pub fn run_on_cores<P: Policy + Send, S: Sink + Send>(
         done: Mutex::new(Vec::new()),
         now: AtomicU64::new(0),
         is_stopped: AtomicBool::new(false),
+        is_cut: AtomicBool::new(false),
     };
     thread::scope(|scope| {
         let (over, is_over) = mpsc::channel();
@@ -118,7 +119,10 @@ struct Work<'a, P, S> {
     done: Mutex<Vec<Done<S>>>,
     /// Of the group that said so last.
     now: AtomicU64,
+    /// No group goes on beyond its next question.
     is_stopped: AtomicBool,
+    /// A group has ended before its time.
+    is_cut: AtomicBool,
 }
 
 impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
@@ -148,10 +152,14 @@ impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
         };
         let mut members: Vec<(usize, Cpu<'_, P, S>)> = share.into_iter().map(build).collect();
         let mut now = Instant::ZERO;
+        let mut is_whole = false;
         if !self.is_stopped.load(Ordering::Relaxed) {
             let mut group = Group::new(&mut members, (horizon, limit), &self.clocks);
-            let _ = group.run(observer);
+            is_whole = group.run(observer);
             now = group.now;
+        }
+        if !is_whole {
+            self.is_cut.store(true, Ordering::Relaxed);
         }
         let of = |(at, cpu): (usize, Cpu<'_, P, S>)| (at, cpu.sink, cpu.counters, now);
         members.into_iter().map(of).collect()
@@ -172,7 +180,7 @@ impl<P: Policy + Send, S: Sink + Send> Work<'_, P, S> {
         Outcome {
             cpus: cpus.collect(),
             end: end.unwrap_or(Instant::ZERO),
-            stopped: self.is_stopped.into_inner(),
+            stopped: self.is_cut.into_inner(),
             groups: Vec::new(),
         }
     }
