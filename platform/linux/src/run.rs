@@ -40,6 +40,7 @@ use crate::record::input::{CpuInput, RunError, RunOptions};
 use crate::record::outcome::{ClocksSeen, CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::record::per_cpu::Shared;
 use crate::record::post::Post;
+use crate::record::takers::MOST_TAKERS;
 use crate::run::beside::check_libraries;
 use crate::run::mode::{MemoryLock, claim_signal};
 use crate::run::onlooker::{Onlooker, Seen};
@@ -112,7 +113,7 @@ where
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
     let offsets = compare_clocks(&hosts, rate, &shared);
     let clock = Clock::starting_in(rate, 2_000_000);
-    let onlooker = Onlooker::start(&shared, &hosts, clock, told).ok();
+    let onlooker = Onlooker::start(&shared, &hosts, clock, (mode, told)).ok();
     start_all(&carriers, &offsets, clock, mode);
     let collected = collect(&outcomes, carriers.len(), watchdog.bound());
     let barked = watchdog.finish();
@@ -122,7 +123,7 @@ where
     }
     let seen = onlooker.map(Onlooker::finish).unwrap_or_default();
     let (mut cpus, mut panics) = collected?;
-    name_takers(&mut cpus, &shared, seen);
+    lost.extend(name_takers(&mut cpus, &shared, seen));
     let of_pools = shared.panics.lock();
     panics.append(&mut of_pools.unwrap_or_else(PoisonError::into_inner));
     // Each has sent its outcome, so it is about to end.
@@ -146,14 +147,22 @@ where
     })
 }
 
-/// Gives those who took time from each CPU their names.
-fn name_takers<S>(cpus: &mut [CpuOutcome<S>], shared: &Shared, mut seen: Seen) {
+/// Gives those who took time from each CPU their names. They may be more than a run notes.
+fn name_takers<S>(cpus: &mut [CpuOutcome<S>], shared: &Shared, mut seen: Seen) -> Option<Loss> {
     let mut all = shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut is_full = false;
     for (cpu, takers) in all.drain(..) {
+        is_full |= takers.len() >= MOST_TAKERS;
         if let Some(outcome) = cpus.get_mut(cpu) {
             outcome.takers = seen.named(cpu, &takers);
         }
     }
+    is_full.then(|| Loss {
+        what: "names of threads that took time",
+        detail: format!(
+            "a run notes {MOST_TAKERS} of them per CPU; what was taken later has no name"
+        ),
+    })
 }
 
 /// What it costs that thread groups stay ordinary threads between their turns.

@@ -136,7 +136,7 @@ fn of_late_wake(host: &PerCpu, late: Span, now: Instant) -> Taker {
 }
 
 /// Whether the carrier was ready and others had its CPU for most of that time, by what the kernel
-/// counted since somebody looked last.
+/// counted since somebody looked last: the onlooker, or an entry that found time taken.
 fn waited_for_most(host: &PerCpu, late: Span) -> bool {
     let Some(waited_ns) = host.account.read().map(|account| account.waited_ns) else {
         return false;
@@ -165,6 +165,8 @@ fn note_taker(host: &PerCpu, found: Option<(u32, u64)>, others: Span, now: Insta
         None if host.switches.is_on() => return,
         None => {
             questions.untold.fetch_add(1, Ordering::Relaxed);
+            // A later wake-up is not late by what has been told here.
+            questions.note_account(host.account.read());
             (None, host.clock().ns(others.ticks()))
         }
     };

@@ -3,8 +3,9 @@
 //! Where the kernel records the switches of a CPU for this user, entries know a taker by its number
 //! and ask for its name. Elsewhere it tells how long each thread of the machine executed, and on
 //! which CPU it did so last. The onlooker compares that from look to look, on CPUs from which
-//! somebody took time meanwhile. Looks cost at most a fiftieth of one CPU, none of the run's if
-//! another is free.
+//! somebody took time meanwhile. Where carriers are real-time it leaves out all threads that are
+//! not: these make way at once, and have executed in the idle time of a carrier. Looks cost at most
+//! a fiftieth of one CPU, none of the run's if another is free.
 
 use core::sync::atomic::Ordering;
 use std::cmp::Reverse;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant as Wall};
 
 use punctual_model::Instant;
 
-use crate::record::outcome::TakingThread;
+use crate::record::outcome::{Mode, TakingThread};
 use crate::record::per_cpu::Shared;
 use crate::record::takers::{MOST_TAKERS, Taken};
 use crate::record::thread_group::is_of_a_group;
@@ -59,10 +60,13 @@ struct Look {
     to: Instant,
     /// The numbers of the threads that executed longest, and how long, most first.
     shares: Vec<(u32, u64)>,
+    /// How long all threads executed, these and the others.
+    all: u64,
 }
 
 impl Onlooker {
-    /// Starts looking at the CPUs `hosts`. `told`: the kernel tells who has them.
+    /// Starts looking at the CPUs `hosts`, whose carriers have the class of `mode`. `told`: the
+    /// kernel tells who has them.
     ///
     /// # Errors
     /// No thread can be made.
@@ -70,7 +74,7 @@ impl Onlooker {
         shared: &Arc<Shared>,
         hosts: &[u32],
         clock: Clock,
-        told: bool,
+        (mode, told): (Mode, bool),
     ) -> io::Result<Onlooker> {
         let (over, ends) = channel();
         let (shared, hosts, free) = (Arc::clone(shared), hosts.to_vec(), free_of(hosts));
@@ -80,7 +84,7 @@ impl Onlooker {
                 true => sys::set_host_class(None, HostClass::IDLE),
                 false => sys::pin(None, &free),
             };
-            let mut looking = Looking::new(&shared, &hosts, clock);
+            let mut looking = Looking::new(&shared, &hosts, clock, mode);
             let mut next = Wall::now();
             loop {
                 let is_over = !matches!(ends.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout));
@@ -114,6 +118,7 @@ struct Looking<'a> {
     shared: &'a Shared,
     hosts: &'a [u32],
     clock: Clock,
+    mode: Mode,
     seen: Seen,
     /// How long each thread had executed at the last look, which was when.
     executed: HashMap<u32, u64>,
@@ -123,11 +128,12 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    fn new<'a>(shared: &'a Shared, hosts: &'a [u32], clock: Clock) -> Looking<'a> {
+    fn new<'a>(shared: &'a Shared, hosts: &'a [u32], clock: Clock, mode: Mode) -> Looking<'a> {
         let mut looking = Looking {
             shared,
             hosts,
             clock,
+            mode,
             seen: Seen::default(),
             executed: HashMap::new(),
             last: Instant::ZERO,
@@ -167,49 +173,68 @@ impl Looking<'_> {
     }
 
     fn look(&mut self) {
-        let mut shares: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.hosts.len()];
-        let (shared, hosts) = (self.shared, self.hosts);
-        let carriers: Vec<Option<u32>> = (0..hosts.len())
-            .map(|cpu| shared.post.carrier(cpu).map(|carrier| carrier.number()))
-            .collect();
-        let own = sys::current_thread().number();
-        self.compare(|thread, ns| {
-            let is_ours = thread == own || carriers.contains(&Some(thread));
-            let at = last_cpu(thread).and_then(|on| hosts.iter().position(|&host| host == on));
-            let Some(place) = at.filter(|_| !is_ours) else {
-                return;
-            };
-            if !i32::try_from(thread).is_ok_and(is_of_a_group) {
-                shares[place].push((thread, ns));
-            }
-        });
+        let shares = self.shares();
         let to = self.clock.now();
-        for (cpu, mut shares) in shares.into_iter().enumerate() {
-            shares.sort_unstable_by_key(|(_, ns)| Reverse(*ns));
-            shares.truncate(MOST);
+        for (cpu, shares) in shares.into_iter().enumerate() {
             self.note(cpu, shares, to);
         }
         self.last = to;
     }
 
+    /// The threads that may have taken time from each CPU since the last time, and how long each
+    /// executed.
+    fn shares(&mut self) -> Vec<Vec<(u32, u64)>> {
+        let mut shares: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.hosts.len()];
+        let (shared, hosts, mode) = (self.shared, self.hosts, self.mode);
+        let carriers: Vec<Option<u32>> = (0..hosts.len())
+            .map(|cpu| shared.post.carrier(cpu).map(|carrier| carrier.number()))
+            .collect();
+        self.compare(|thread, ns| {
+            let is_ours = carriers.contains(&Some(thread));
+            let makes_way = mode == Mode::RealTime && !sys::is_real_time(thread);
+            if is_ours || makes_way || i32::try_from(thread).is_ok_and(is_of_a_group) {
+                return;
+            }
+            let at = last_cpu(thread).and_then(|on| hosts.iter().position(|&host| host == on));
+            if let Some(place) = at {
+                shares[place].push((thread, ns));
+            }
+        });
+        shares
+    }
+
     /// Notes who had a CPU most, if somebody unknown had it.
     fn note(&mut self, cpu: usize, shares: Vec<(u32, u64)>, to: Instant) {
+        let look = Look::new(cpu, (self.last, to), shares);
         let questions = &self.shared.questions[cpu];
         let carrier = self.shared.post.carrier(cpu).map(|tid| tid.number());
         questions.note_account(carrier.and_then(|tid| account_of(std::process::id(), tid)));
         let untold = questions.untold.load(Ordering::Relaxed);
         let is_news = core::mem::replace(&mut self.untold[cpu], untold) != untold;
-        if is_news && self.seen.looks.len() < MOST_TAKERS {
-            for (thread, _) in &shares {
+        let looks = self.seen.looks.iter().filter(|look| look.cpu == cpu);
+        if is_news && looks.count() < MOST_TAKERS {
+            for (thread, _) in &look.shares {
                 self.seen.name(*thread);
             }
-            let from = self.last;
-            self.seen.looks.push(Look {
-                cpu,
-                from,
-                to,
-                shares,
-            });
+            self.seen.looks.push(look);
+        }
+    }
+}
+
+impl Look {
+    /// Those of `shares` that executed longest.
+    fn new(cpu: usize, (from, to): (Instant, Instant), mut shares: Vec<(u32, u64)>) -> Look {
+        let all = shares
+            .iter()
+            .fold(0, |all: u64, (_, ns)| all.saturating_add(*ns));
+        shares.sort_unstable_by_key(|(_, ns)| Reverse(*ns));
+        shares.truncate(MOST);
+        Look {
+            cpu,
+            from,
+            to,
+            shares,
+            all,
         }
     }
 }
@@ -234,13 +259,13 @@ impl Seen {
     }
 
     /// The threads that had the CPU when somebody took that, if they had it long enough: as much of
-    /// it each as it executed between the two looks, in proportion.
+    /// it each as it executed between the two looks, in proportion to all that did.
     fn looked_at(&self, cpu: usize, taken: &Taken) -> Vec<(u32, u64)> {
         let mut looks = self.looks.iter().filter(|look| look.cpu == cpu);
         let Some(look) = looks.find(|look| look.from < taken.at && taken.at <= look.to) else {
             return Vec::new();
         };
-        let all: u64 = look.shares.iter().map(|(_, ns)| ns).sum();
+        let all = look.all;
         if all.saturating_mul(2) < taken.ns {
             return Vec::new();
         }
@@ -291,17 +316,17 @@ fn last_cpu(thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_linux_io::Origin;
+
     use super::*;
+    use crate::record::post::Post;
+    use crate::time::clock::clock_rate;
 
     #[test]
     fn those_who_had_the_cpu_in_the_look_around_it_share_what_was_taken() {
         let (at, us) = (Instant::from_ticks, |us: u64| us * 1_000);
-        let look = |from, to, shares: &[(u32, u64)]| Look {
-            cpu: 1,
-            from: at(from),
-            to: at(to),
-            shares: shares.to_vec(),
-        };
+        let look =
+            |from, to, shares: &[(u32, u64)]| Look::new(1, (at(from), at(to)), shares.to_vec());
         let names = [(7, "hog".to_owned()), (8, "sh".to_owned())];
         let mut seen = Seen {
             names: BTreeMap::from(names),
@@ -327,6 +352,62 @@ mod tests {
         let (first, second) = (("hog", us(150)), ("sh", us(50)));
         assert_eq!(told, [first, second, ("sh", us(100)), ("hog", us(50))]);
         assert!(seen.named(0, &takers[..4]).is_empty());
+    }
+
+    #[test]
+    fn the_part_of_each_of_many_threads_is_one_of_all() {
+        let (at, ms) = (Instant::from_ticks, |ms: u64| ms * 1_000_000);
+        let many: Vec<(u32, u64)> = (1..=20).map(|thread| (thread, ms(5))).collect();
+        let mut seen = Seen {
+            names: BTreeMap::new(),
+            looks: vec![Look::new(0, (at(0), at(100)), many)],
+        };
+        let taken = |ns| Taken {
+            at: at(50),
+            ns,
+            thread: None,
+        };
+        let told = |seen: &mut Seen, ns| -> Vec<u64> {
+            let named = seen.named(0, &[taken(ns)]);
+            named.iter().map(|taking| taking.ns).collect()
+        };
+        assert_eq!(told(&mut seen, ms(8)), [400_000; MOST]);
+        // More than the four had, and no more than twice what all had.
+        assert_eq!(told(&mut seen, ms(100)), [ms(5); MOST]);
+        assert_eq!(told(&mut seen, ms(201)), []);
+    }
+
+    /// Tells whether the onlooker holds the calling thread for one that may have taken time.
+    fn is_suspected(mode: Mode) -> bool {
+        let hosts = sys::allowed_cpus().expect("known");
+        let post = Post::new(hosts.len(), libc::SIGURG);
+        let origin = (Origin::of_caller(&[]), None);
+        let shared = Shared::new(post, 1, Arc::default(), origin);
+        let own = sys::current_thread().number();
+        let executed = || account_of(std::process::id(), own).map_or(0, |a| a.executed_ns);
+        let mut looking = Looking::new(&shared, &hosts, Clock::starting_in(clock_rate(), 0), mode);
+        let before = executed();
+        while executed() < before + 10 * LEAST_NS {
+            std::hint::spin_loop();
+        }
+        let mut shares = looking.shares().into_iter().flatten();
+        shares.any(|(thread, _)| thread == own)
+    }
+
+    /// The calling thread is the onlooker, too: it excuses only carriers.
+    #[test]
+    fn only_a_real_time_thread_takes_time_from_a_real_time_carrier() {
+        let looks = || {
+            let ordinary = [Mode::BestEffort, Mode::RealTime].map(is_suspected);
+            let permitted = sys::set_host_class(None, HostClass::fifo(1)).is_ok();
+            (ordinary, permitted.then(|| is_suspected(Mode::RealTime)))
+        };
+        let (ordinary, real_time) = std::thread::spawn(looks).join().expect("it ends");
+        assert_eq!(ordinary, [true, false]);
+        match real_time {
+            Some(is_suspected) => assert!(is_suspected),
+            None => eprintln!("SKIPPED the real-time thread: SCHED_FIFO is not permitted"),
+        }
     }
 
     #[test]
