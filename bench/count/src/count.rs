@@ -169,15 +169,22 @@ impl Reading {
     }
 }
 
-/// The length that most windows have; the shortest of several.
+/// A window of the length that most have, the shortest of several: of these one with the lines that
+/// most of them have.
 fn most_frequent(windows: &[Window]) -> Window {
+    let own = mode(windows.iter().map(|window| window.own));
+    mode(windows.iter().filter(|window| window.own == own).copied())
+}
+
+/// What occurs most often; the least of several.
+fn mode<T: Ord + Default>(of: impl Iterator<Item = T>) -> T {
     let mut times = BTreeMap::new();
-    for window in windows {
-        *times.entry(*window).or_insert(0) += 1;
+    for one in of {
+        *times.entry(one).or_insert(0) += 1;
     }
     let most = times.values().copied().max();
     let found = times.into_iter().find(|(_, count)| Some(*count) == most);
-    found.map_or(Window::default(), |(window, _)| window)
+    found.map_or_else(T::default, |(one, _)| one)
 }
 
 #[cfg(test)]
@@ -200,5 +207,20 @@ mod tests {
         assert_eq!(figure(Reading::Mode, &[900, 7, 9, 7, 8]), 7);
         assert_eq!(figure(Reading::Mode, &[9, 8, 9, 8]), 8);
         assert_eq!(figure(Reading::Growth(10), &[100, 401]), 31);
+    }
+
+    #[test]
+    fn windows_of_one_length_are_counted_together_whatever_lines_they_touch() {
+        let window = |(own, lines)| Window {
+            own,
+            foreign: 0,
+            lines,
+        };
+        let windows = [(7, 3), (9, 5), (7, 4), (9, 5), (7, 4)].map(window);
+        let Window { own, lines, .. } = Reading::Mode.figure(&windows);
+        assert_eq!((own, lines), (7, 4));
+        let split = [(9, 5), (9, 5), (7, 2), (7, 3), (7, 4)].map(window);
+        let Window { own, lines, .. } = Reading::Mode.figure(&split);
+        assert_eq!((own, lines), (7, 2));
     }
 }
