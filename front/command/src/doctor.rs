@@ -284,8 +284,10 @@ fn measured_text(terms: &Terms, gaps: &Gaps) -> String {
     if let Some(ns) = terms.scheduling_time_ns() {
         let _ = writeln!(
             text,
-            "  slots: a frame with scheduling-time = \"{}\" covers the late timers and entries of \
-             99 boundaries in 100",
+            "  slots: proposed for a frame is scheduling-time = \"{}\", the late timer and both \
+             entries of a boundary\n  \
+             (of each what one sample in 300 exceeds); a late start, the raise of a program and \
+             missing time come on top",
             readable(ns),
         );
     }

@@ -112,6 +112,8 @@ struct Taken {
     work: Span,
     /// Of what was taken, nobody's.
     missing: Span,
+    /// Of that, behind the start of the slot: this alone held its owner up.
+    missing_start: Span,
 }
 
 /// An entry that is about to leave the core.
@@ -136,8 +138,8 @@ pub(crate) struct Boundaries {
     frame: SlotFrame,
     /// Entries before this cross no edge.
     next: Cell<Instant>,
-    /// A slot has ended, and the next has not begun.
-    ended: Cell<Option<Taken>>,
+    /// A slot has ended, and the next has not begun; its entry left the core then.
+    ended: Cell<Option<(Taken, Instant)>>,
     /// A slot has begun, and its group is about to be raised.
     raising: Cell<Option<(Instant, Taken)>>,
     missing_before: Cell<Span>,
@@ -230,14 +232,15 @@ impl Boundaries {
             work: entry.work,
             // What was missing before the edge has delayed nothing here.
             missing: new.min(entry.left.since(edge)),
+            missing_start: new.min(entry.left.since(edge)),
         };
         if kind == Edge::End {
-            self.ended.set(Some(taken));
+            self.ended.set(Some((taken, entry.left)));
             return;
         }
         // A slot that ended in the same breath is over since then.
         let with_end = entry.ran && since < edge && self.ended.get().is_none();
-        let before = self.ended.take().unwrap_or_default();
+        let (before, free) = self.ended.take().unwrap_or_default();
         let (took, late) = match with_end {
             true => (entry.left.since(since), entry.entered.since(since)),
             false => (
@@ -251,6 +254,12 @@ impl Boundaries {
             late_start: taken.late_start,
             work: before.work.saturating_add(taken.work),
             missing: before.missing.saturating_add(taken.missing),
+            // Nor has what was missing before the start, if time was free behind it.
+            missing_start: before
+                .missing
+                .min(free.since(edge))
+                .saturating_add(taken.missing)
+                .min(taken.taken),
         };
         if entry.by_group {
             self.raising.set(Some((edge, all)));
@@ -281,7 +290,7 @@ impl Boundaries {
             late.keep(at.since(edge));
         }
         let held_up = match () {
-            () if all.missing > self.noise => Some(HeldUpBy::MissingTime),
+            () if all.missing_start > self.noise => Some(HeldUpBy::MissingTime),
             () if all.late_start > self.noise => Some(HeldUpBy::LateTimer),
             () => None,
         };
@@ -434,6 +443,33 @@ mod tests {
         let seen: Vec<_> = seen.iter().map(|held| (held.start_ns, held.by)).collect();
         let missing = HeldUpBy::MissingTime;
         assert_eq!(seen, [(1_000, HeldUpBy::LateTimer), (1_500, missing)]);
+    }
+
+    #[test]
+    fn what_was_missing_at_an_end_holds_the_next_slot_up_only_behind_its_start() {
+        let held_up = |end: (u64, u64, u64), start: u64| {
+            let all = Boundaries::new(frame(50), Span::from_ticks(4));
+            let enter = |entered: u64, left: u64, missing: u64| {
+                all.leave(Leaving {
+                    entered: at(entered),
+                    work: Span::from_ticks(2),
+                    left: at(left),
+                    ran: true,
+                    missing: Span::from_ticks(missing),
+                    runs: true,
+                    by_group: false,
+                });
+            };
+            enter(end.0, end.1, end.2);
+            enter(start, start + 2, end.2);
+            let seen = all.held_up(|ticks| ticks);
+            seen.iter().map(|held| held.by).collect::<Vec<_>>()
+        };
+        // Time was free between the end and the start.
+        assert_eq!(held_up((440, 442, 38), 500), []);
+        assert_eq!(held_up((440, 442, 38), 509), [HeldUpBy::LateTimer]);
+        // It was missing at the start, too.
+        assert_eq!(held_up((440, 520, 75), 520), [HeldUpBy::MissingTime]);
     }
 
     #[test]

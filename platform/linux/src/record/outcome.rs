@@ -175,7 +175,7 @@ pub struct HeldUp {
 /// The cause of a slot that was held up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeldUpBy {
-    /// Time was missing between the end of the slot before and its owner's turn.
+    /// Time was missing between its start and its owner's turn.
     MissingTime,
     /// The entry of its start came behind the start: its timer, or the CPU's wake-up, was late.
     LateTimer,

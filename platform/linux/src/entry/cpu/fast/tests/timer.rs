@@ -131,6 +131,11 @@ fn a_release_takes_the_slow_path_where_the_platform_has_more_to_do() {
         assert_eq!(bench.enter(release, Event::Tick, true), None, "{what}");
         assert!(bench.enter(release, Event::Tick, false).is_some());
     }
+    // The run is to end.
+    let (mut bench, release) = preempting();
+    bench.signal(release);
+    bench.cpu.host.shared.stop.store(true, Ordering::Relaxed);
+    assert_eq!(bench.enter(release, Event::Tick, true), None);
     // Without a signal nobody has looked for a hole.
     let (mut bench, release) = preempting();
     assert_eq!(bench.enter(release, Event::Tick, true), None);
