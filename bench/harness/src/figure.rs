@@ -25,7 +25,9 @@ pub(crate) struct Bench {
 }
 
 type Measure = Box<dyn Fn() -> Result<Measured, String>>;
-type MeasureRival = Box<dyn Fn() -> Result<Vec<f64>, String>>;
+type MeasureRival = Box<dyn Fn() -> Samples>;
+/// Samples in nanoseconds, or why there are none.
+type Samples = Result<Vec<f64>, String>;
 
 /// What figures are told in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -184,9 +186,9 @@ impl Bench {
         self.rivals.iter().map(|(name, _)| *name)
     }
 
-    /// Measures so many turns of ours and each rival; one, if there is none. A rival that cannot be
-    /// measured here is skipped, with the reason. `goes_on` is asked before each turn but the
-    /// first.
+    /// Measures so many turns of ours and each rival; one, if there is none. In each second turn the
+    /// rivals are first. A turn that fails is left out, with the reason; what fails in its first two
+    /// turns is not tried again. `goes_on` is asked before each turn but the first.
     ///
     /// # Errors
     /// Why the primitive cannot be measured here.
@@ -199,32 +201,59 @@ impl Bench {
         let mut ours = Measured::default();
         let mut rivals: Vec<RivalTurns> =
             self.rivals.iter().map(|_| RivalTurns::default()).collect();
+        let mut tries = Tries::default();
         for turn in 0..turns {
             if turn > 0 && !goes_on() {
                 ours.notes.push(format!("{turn} turns of {turns}"));
                 break;
             }
-            let measured = (self.ours)()?;
-            let median = median(&measured.samples).ok_or("there are no samples")?;
+            let theirs_first = (turn % 2 == 1).then(|| self.turn_of_rivals(&rivals));
+            let measured = (self.ours)().and_then(|measured| {
+                let median = median(&measured.samples).ok_or("there are no samples")?;
+                Ok((measured, median))
+            });
+            let Some((measured, median)) = tries.note(measured) else {
+                if tries.is_given_up() {
+                    break;
+                }
+                continue;
+            };
             ours.add(measured);
-            for ((_, measure), rival) in self.rivals.iter().zip(&mut rivals) {
-                if rival.reason.is_none() {
-                    rival.take(measure(), median);
+            let theirs = theirs_first.unwrap_or_else(|| self.turn_of_rivals(&rivals));
+            for (rival, samples) in rivals.iter_mut().zip(theirs) {
+                if let Some(samples) = samples {
+                    rival.take(samples, median);
                 }
             }
         }
+        if tries.good == 0 {
+            return Err(tries.reason.unwrap_or_default());
+        }
+        ours.notes.extend(tries.left_out());
+        for (&(name, _), rival) in self.rivals.iter().zip(&rivals) {
+            let left_out = rival.tries.left_out().filter(|_| rival.tries.good > 0);
+            ours.notes
+                .extend(left_out.map(|what| format!("{name}: {what}")));
+        }
         Ok(self.figure(ours, rivals))
+    }
+
+    /// A turn of each rival that is not given up.
+    fn turn_of_rivals(&self, rivals: &[RivalTurns]) -> Vec<Option<Samples>> {
+        let turn = |((_, measure), rival): (&(_, MeasureRival), &RivalTurns)| {
+            (!rival.tries.is_given_up()).then(measure)
+        };
+        self.rivals.iter().zip(rivals).map(turn).collect()
     }
 
     fn figure(&self, ours: Measured, taken: Vec<RivalTurns>) -> Figure {
         let scale = self.unit.per_ns();
         let (mut rivals, mut skipped) = (Vec::new(), Vec::new());
         for (&(name, _), turns) in self.rivals.iter().zip(taken) {
-            if let Some(reason) = turns.reason {
-                skipped.push(Skipped { name, reason });
-                continue;
-            }
             let Some(all) = Quantiles::of(turns.samples, scale) else {
+                if let Some(reason) = turns.tries.reason {
+                    skipped.push(Skipped { name, reason });
+                }
                 continue;
             };
             let ratios = Quantiles::of(turns.ratios.clone(), 1.0);
@@ -269,23 +298,57 @@ struct RivalTurns {
     samples: Vec<f64>,
     /// By turn, how many times longer it took than ours.
     ratios: Vec<f64>,
-    /// Why it cannot be measured here.
-    reason: Option<String>,
+    tries: Tries,
 }
 
 impl RivalTurns {
     /// One turn of it, and the median of ours in that turn.
-    fn take(&mut self, samples: Result<Vec<f64>, String>, ours: f64) {
-        match samples {
-            Ok(samples) => match median(&samples) {
-                Some(median) => {
-                    self.ratios.push(median / ours.max(f64::MIN_POSITIVE));
-                    self.samples.extend(samples);
-                }
-                None => self.reason = Some("there are no samples".into()),
-            },
-            Err(reason) => self.reason = Some(reason),
+    fn take(&mut self, samples: Samples, ours: f64) {
+        let measured = samples.and_then(|samples| {
+            let median = median(&samples).ok_or("there are no samples")?;
+            Ok((samples, median))
+        });
+        if let Some((samples, median)) = self.tries.note(measured) {
+            self.ratios.push(median / ours.max(f64::MIN_POSITIVE));
+            self.samples.extend(samples);
         }
+    }
+}
+
+/// How turns of one went.
+#[derive(Default)]
+struct Tries {
+    good: usize,
+    failed: usize,
+    /// Why the first that failed did.
+    reason: Option<String>,
+}
+
+impl Tries {
+    fn note<T>(&mut self, turn: Result<T, String>) -> Option<T> {
+        match turn {
+            Ok(measured) => {
+                self.good += 1;
+                Some(measured)
+            }
+            Err(reason) => {
+                self.failed += 1;
+                let _ = self.reason.get_or_insert(reason);
+                None
+            }
+        }
+    }
+
+    /// It cannot be measured here.
+    fn is_given_up(&self) -> bool {
+        self.good == 0 && self.failed >= 2
+    }
+
+    /// The turns that count, and why the others do not.
+    fn left_out(&self) -> Option<String> {
+        let reason = self.reason.as_ref()?;
+        let all = self.good + self.failed;
+        Some(format!("{} turns of {all}: {reason}", self.good))
     }
 }
 
@@ -516,72 +579,4 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-    use std::rc::Rc;
-
-    #[test]
-    fn quantiles_and_ratios_are_those_of_the_samples() {
-        let ours = || Ok((1..=100).map(f64::from).collect());
-        let bench = Bench::new("ours", ours).against("rival", || Ok(vec![500.0; 3]));
-        let figure = bench.measure(3, || true).expect("samples");
-        assert_eq!(
-            (figure.p50, figure.p99, figure.max, figure.n),
-            (50.0, 99.0, 100.0, 300)
-        );
-        assert_eq!(figure.rivals[0].ratio, 10.0);
-        assert_eq!((figure.rivals[0].n, figure.rivals[0].turns), (9, 3));
-    }
-
-    #[test]
-    fn a_ratio_is_that_of_a_turn_and_has_its_spread_over_the_turns() {
-        let turn = Rc::new(Cell::new(0.0));
-        let theirs = Rc::clone(&turn);
-        let ours = move || {
-            turn.set(turn.get() + 1.0);
-            Ok(vec![10.0 * turn.get()])
-        };
-        // The machine slows down, and the rival with it, but in one turn.
-        let rival = move || {
-            let slower = if theirs.get() == 4.0 { 3.0 } else { 2.0 };
-            Ok(vec![slower * 10.0 * theirs.get()])
-        };
-        let bench = Bench::new("ours", ours).against("rival", rival);
-        let figure = bench.measure(5, || true).expect("samples");
-        let rival = &figure.rivals[0];
-        assert_eq!([rival.ratio, rival.least, rival.most], [2.0, 2.0, 3.0]);
-        assert_eq!((figure.n, rival.turns), (5, 5));
-        assert!(rival.told().contains("(2x: 2 to 3)"), "{}", rival.told());
-    }
-
-    #[test]
-    fn samples_of_a_kind_are_told_in_rows_of_their_own() {
-        let ours = || {
-            Ok(Measured {
-                samples: vec![1.0, 9.0],
-                parts: vec![("in time", vec![1.0]), ("late", vec![])],
-                ..Measured::default()
-            })
-        };
-        let bench = Bench::with_notes("ours", ours).against("rival", || Ok(vec![1.0]));
-        let figure = bench.measure(2, || true).expect("samples");
-        let part = |index: usize| figure.parts[index].all.map(|all| (all.max, all.n));
-        assert_eq!((part(0), part(1)), (Some((1.0, 2)), None));
-        assert!(render(&[], &[figure]).contains("in time"));
-    }
-
-    #[test]
-    fn without_samples_there_is_no_figure_and_a_rival_that_fails_is_skipped_with_its_reason() {
-        assert!(
-            Bench::new("empty", || Ok(vec![]))
-                .measure(1, || true)
-                .is_err()
-        );
-        let bench = Bench::new("ours", || Ok(vec![1.0])).against("gone", || Err("no".into()));
-        let figure = bench.measure(10, || true).expect("a sample");
-        assert!(figure.rivals.is_empty());
-        let remarks: Vec<String> = figure.remarks().collect();
-        assert_eq!(remarks, ["gone is skipped: no"]);
-    }
-}
+mod tests;
