@@ -176,7 +176,7 @@ fn most_frequent(windows: &[Window]) -> Window {
     mode(windows.iter().filter(|window| window.own == own).copied())
 }
 
-/// What occurs most often; the least of several.
+/// The value that occurs most often; the least of several.
 fn mode<T: Ord + Default>(of: impl Iterator<Item = T>) -> T {
     let mut times = BTreeMap::new();
     for one in of {

@@ -186,9 +186,9 @@ impl Bench {
         self.rivals.iter().map(|(name, _)| *name)
     }
 
-    /// Measures so many turns of ours and each rival; one, if there is none. In each second turn the
-    /// rivals are first. A turn that fails is left out, with the reason; what fails in its first two
-    /// turns is not tried again. `goes_on` is asked before each turn but the first.
+    /// Measures so many turns of ours and each rival; one, if there is none. In each second turn
+    /// the rivals are first. A turn that fails is left out, with the reason. If the first two fail,
+    /// there is no third. `goes_on` is asked before each turn but the first.
     ///
     /// # Errors
     /// Why the primitive cannot be measured here.

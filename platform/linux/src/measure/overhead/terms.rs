@@ -35,7 +35,7 @@ pub struct Term {
     pub samples: usize,
     /// Their median, 99th percentile and maximum.
     pub quantiles_ns: [u64; 3],
-    /// What one sample in 300 exceeds: the quantile of 99.67 in 100.
+    /// One sample in 300 exceeds this: the quantile of 99.67 in 100.
     pub rare_ns: u64,
     /// The 90th percentile of the quietest quarter, rounded up.
     pub proposed_ns: u64,
@@ -80,11 +80,11 @@ impl Term {
 const STEP_NS: u64 = 10_000;
 
 impl Terms {
-    /// A proposal for the `scheduling-time` of a frame, in nanoseconds, rounded up to 10 us: the
-    /// late timer of the slot that ends, and both entries, each as long as one sample in 300 exceeds.
+    /// A proposal for the `scheduling-time` of a frame, in nanoseconds, rounded up to 10 us. It has
+    /// the late timer of the slot that ends, and both entries, each as one sample in 300 exceeds it.
     /// So together they take longer in one of 100 boundaries at most, if boundaries are like the
-    /// samples. It leaves out the late timer of the next start, the raise of a program, and missing
-    /// time. `None`: one of the parts was not measured.
+    /// samples. It leaves out the late timer of the next start, the raise of a program, and
+    /// missing time. `None`: one of the parts was not measured.
     pub fn scheduling_time_ns(&self) -> Option<u64> {
         let rare = |name| {
             let term = self.terms.iter().find(|term| term.name == name);
