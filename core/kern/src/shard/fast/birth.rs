@@ -14,7 +14,7 @@ use crate::trace::Sink;
 impl<P: Policy> Shard<P> {
     /// Whether [`Shard::handle_birth`] is for this event.
     #[inline]
-    pub fn is_birth(event: &Event) -> bool {
+    pub(super) fn is_birth(event: &Event) -> bool {
         matches!(event, Event::Create(_) | Event::Exit)
     }
 
@@ -53,6 +53,7 @@ impl<P: Policy> Shard<P> {
         }
         if self.timeline.next().is_some_and(|at| at <= now) {
             let arm = self.catch_up(now, MAX_RELEASES_PER_ENTRY, sink);
+            debug_assert_eq!(self.check(), Ok(()));
             return Some(self.outcome(arm));
         }
         self.enforce_budget(now, sink);

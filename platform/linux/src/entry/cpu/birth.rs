@@ -11,7 +11,12 @@ use crate::record::per_cpu::PerCpu;
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// [`Core::step_fast`] for these events.
-    fn step_birth(&mut self, host: &PerCpu, now: Instant, event: &Event) -> Option<*const Light> {
+    pub(super) fn step_birth(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        event: &Event,
+    ) -> Option<*const Light> {
         let (light, executed) = self.fast_interval(host, now)?;
         let outcome = self.shard.handle_birth(now, event, &mut self.sink)?;
         self.bind_created(host, event);

@@ -177,6 +177,7 @@ impl Bench {
         if event == Event::Complete {
             host.end_budget();
         }
+        let running = host.current.get();
         let target = match (fast, event) {
             // As `give_way` does.
             (true, Event::Yield) => self.core().step_fast(host, now, &Event::Yield)?,
@@ -185,10 +186,16 @@ impl Bench {
                 let target = self.core().step_due(host, now);
                 target.or_else(|| self.core().step_fast(host, now, &event))?
             }
+            // As `birth` does.
+            (true, Event::Create(_) | Event::Exit) => self.core().step_birth(host, now, &event)?,
             (true, _) => self.core().step_fast(host, now, &event)?,
             (false, _) => self.core().step_slowly(host, now, event, None),
         };
         host.current.set(target);
+        // Its record waits for the next that is created.
+        if event == Event::Exit {
+            host.pool.spawning.set(running);
+        }
         // As the carrier does.
         if target.is_null() {
             host.disarm_stale();
@@ -362,6 +369,10 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
     }
     let other = ThreadId::new(dice.small(THREADS.into()), 0);
     match dice.below(12) {
+        0 if dice.below(2) == 0 => match bench.cpu.host.pool.spawning.get().is_null() {
+            true => Event::Exit,
+            false => Event::Create(constraint(dice, THREADS)),
+        },
         0..=3 => Event::Tick,
         4 => Event::Yield,
         5 => Event::Complete,
@@ -391,8 +402,12 @@ const POLICIES: [PolicyKind; 4] = [
     PolicyKind::Fifo,
 ];
 
-/// Both paths side by side; returns how many entries took the fast one.
-fn history(seed: u64, equals: bool) -> u32 {
+fn is_birth(event: &Event) -> bool {
+    matches!(event, Event::Create(_) | Event::Exit)
+}
+
+/// Both paths side by side; returns how many entries took the fast one, and that of births.
+fn history(seed: u64, equals: bool) -> [u32; 2] {
     let kind = POLICIES[usize::try_from(seed % 4).expect("small")];
     let mut dice = Dice::new(seed);
     let mut constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
@@ -403,7 +418,7 @@ fn history(seed: u64, equals: bool) -> u32 {
     let feeds = Feeds::random(&mut dice);
     let mut fast = Bench::new(kind, &constraints, &feeds);
     let mut slow = Bench::new(kind, &constraints, &feeds);
-    let (mut now, mut taken) = (0, 0);
+    let (mut now, mut taken) = (0, [0; 2]);
     for _ in 0..250 {
         let yields = equals && !slow.cpu.host.current.get().is_null() && dice.below(4) > 0;
         let event = match yields {
@@ -419,7 +434,7 @@ fn history(seed: u64, equals: bool) -> u32 {
         disturb(&mut fast, what, instant, amount);
         disturb(&mut slow, what, instant, amount);
         match fast.enter(instant, event, true) {
-            Some(()) => taken += 1,
+            Some(()) => taken[usize::from(is_birth(&event))] += 1,
             None => assert!(fast.enter(instant, event, false).is_some()),
         }
         assert!(slow.enter(instant, event, false).is_some());
@@ -440,13 +455,15 @@ fn history(seed: u64, equals: bool) -> u32 {
 
 #[test]
 fn both_paths_through_an_entry_of_the_platform_do_the_same() {
-    let taken: u32 = (0..400).map(|seed| history(seed, false)).sum();
+    let counts: Vec<[u32; 2]> = (0..400).map(|seed| history(seed, false)).collect();
+    let [taken, births] = [0, 1].map(|of| counts.iter().map(|counts| counts[of]).sum::<u32>());
     assert!(taken > 10_000, "only {taken} entries took the fast path");
+    assert!(births > 500, "only {births} threads came or went on it");
 }
 
 #[test]
 fn yields_among_equals_do_the_same_on_both_paths() {
-    let taken: u32 = (0..1_500).map(|seed| history(seed, true)).sum();
+    let taken: u32 = (0..1_500).map(|seed| history(seed, true)[0]).sum();
     assert!(taken > 50_000, "only {taken} entries took the fast path");
 }
 
@@ -463,9 +480,12 @@ fn on_the_fast_path() -> Bench {
 #[test]
 fn whatever_comes_up_between_two_entries_closes_the_fast_path() {
     assert_eq!(on_the_fast_path().enter(at(2), Event::Tick, true), Some(()));
+    assert_eq!(on_the_fast_path().enter(at(2), Event::Exit, true), Some(()));
     for what in [0, 1, 2, 3, 4, 5, 7, 8, AWAY] {
         let mut bench = on_the_fast_path();
         disturb(&mut bench, what, at(2), 1);
+        let ended = bench.enter(at(2), Event::Exit, true);
+        assert_eq!(ended, None, "its end after disturbance {what}");
         let taken = bench.enter(at(2), Event::Tick, true);
         assert_eq!(taken, None, "after disturbance {what}");
         assert!(bench.enter(at(2), Event::Tick, false).is_some());
