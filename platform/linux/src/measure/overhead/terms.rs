@@ -81,7 +81,7 @@ const STEP_NS: u64 = 10_000;
 
 impl Terms {
     /// A proposal for the `scheduling-time` of a frame, in nanoseconds, rounded up to 10 us. It has
-    /// the late timer of the slot that ends, and both entries, each as one sample of 300 exceeds.
+    /// the late timer of the slot that ends, and both entries, each by [`Term::rare_ns`].
     /// So together they take longer in one of 100 boundaries at most, if boundaries are like the
     /// samples. It leaves out the late timer of the next start, the raise of a program, and
     /// missing time. `None`: one of the parts was not measured.
