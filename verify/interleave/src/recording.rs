@@ -12,9 +12,12 @@ pub const MODELS: [Model; 1] = [Model {
     run: || in_every_order(|| entries(true)) + in_every_order(|| entries(false)),
 }];
 
-/// An entry of two words.
+/// An entry of two words, in pieces or in one, as the recorder puts them.
 fn put(ring: &mut Ring, entry: u64) -> bool {
-    let fits = ring.put(&[entry]) && ring.put(&[!entry]);
+    let fits = match entry % 2 {
+        0 => ring.put(&[entry]) && ring.put(&[!entry]),
+        _ => ring.put_whole([entry, !entry]),
+    };
     ring.commit();
     fits
 }
