@@ -22,7 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Gang, Requirement, Supply, System, Task, TaskId};
+use punctual_model::{Class, Gang, Requirement, Step, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
@@ -110,6 +110,13 @@ fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
             let segments = &mut system.groups.get_mut(id.index())?.segments;
             Field::Work(&mut segments.get_mut(position)?.wcet)
         }
+        FixTarget::Transfer(change) => {
+            let steps = &mut system.changes.get_mut(change)?.steps;
+            Field::Work(steps.iter_mut().find_map(|step| match step {
+                Step::Transfer { budget, .. } => Some(budget),
+                _ => None,
+            })?)
+        }
         FixTarget::TaskSlotLength(task, position) => {
             let slots = &mut system.tasks.get_mut(task.index())?.slots;
             Field::Span(&mut slots.get_mut(position)?.length)
@@ -193,6 +200,10 @@ pub(crate) fn parameter(system: &System, target: FixTarget) -> String {
         FixTarget::SegmentWcet(id, position) => {
             let name = &system.groups[id.index()].name;
             format!("group.{name}.segments[{position}].wcet")
+        }
+        FixTarget::Transfer(change) => {
+            let change = system.changes.get(change);
+            format!("change.{}.transfer.budget", change.map_or("", |c| &c.name))
         }
         FixTarget::Within(index) => {
             let kind = system.requirements.get(index).map_or("", Requirement::name);

@@ -173,7 +173,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
     };
     let mut transitions = Vec::new();
     let mut lent = Lent::default();
-    for change in &system.changes {
+    for (place, change) in system.changes.iter().enumerate() {
         let mut next = stage.clone();
         let why = match (&refused, next.apply(change)) {
             (Some(why), _) => Some(why.clone()),
@@ -200,12 +200,12 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
                 }
             }
             None => {
-                let new = lent::loans(&stage, change);
+                let new = lent::loans(&stage, (place, change));
                 lent.judge((&past, &new), next.system(), &places, admit)?
             }
         };
         if transition.when != When::Never {
-            lent.follow(&mut past, &transition, lent::loans(&stage, change));
+            lent.follow(&mut past, &transition, lent::loans(&stage, (place, change)));
             stage = next;
         } else if refused.is_none() && !is_admitted(&stage.system())? {
             refused = Some("the system is refused already, before the change".to_string());

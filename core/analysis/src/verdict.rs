@@ -436,6 +436,8 @@ pub enum FixTarget {
     GroupDeadline(GroupId),
     /// The wcet of a segment of a group, by its place in it.
     SegmentWcet(GroupId, usize),
+    /// The budget that a change transfers, by its place in `System::changes`.
+    Transfer(usize),
 }
 
 impl fmt::Display for Fix {

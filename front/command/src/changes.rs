@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use punctual_analysis::{Transition, Verdict, When};
-use punctual_model::{Change, System, readable};
+use punctual_model::{Change, Ns, Span, System, readable};
 
 use crate::input;
 use crate::verdict_json::{self, of_refusal};
@@ -92,6 +92,10 @@ fn json(system: &System, transitions: &[Transition]) -> Option<Json> {
             idle: transition.idle.as_deref(),
             ground: &transition.ground,
             verdict: if transition.when == When::Never { "refused" } else { "admitted" },
+            meanwhile: list(meanwhile(transition), |(name, bound)| object! {
+                name: name,
+                response_bound_ns: bound.map(Span::as_ns),
+            }),
             refusals: list(&transition.verdict.refusals, |refusal| {
                 of_refusal(&transition.system, refusal)
             }),
@@ -117,6 +121,16 @@ fn render(system: &System, transitions: &[Transition], coloured: bool) -> String
     }
     let _ = write!(text, "\n{table}");
     for (change, transition) in system.changes.iter().zip(transitions) {
+        for (task, bound) in meanwhile(transition) {
+            let name = &change.name;
+            let bound = bound.map_or("no bound".into(), |b| readable(b.as_ns()).to_string());
+            let _ = writeln!(
+                text,
+                "while change {name} may still count: {task} has {bound}"
+            );
+        }
+    }
+    for (change, transition) in system.changes.iter().zip(transitions) {
         for refusal in &transition.verdict.refusals {
             let name = &change.name;
             let refusal = refusal_text(&transition.system, refusal, coloured);
@@ -125,6 +139,20 @@ fn render(system: &System, transitions: &[Transition], coloured: bool) -> String
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// The longest responses while an admitted change may still count, where they are others than in
+/// the system after it.
+fn meanwhile(transition: &Transition) -> Vec<(&str, Option<Span<Ns>>)> {
+    let bounds = transition
+        .meanwhile
+        .iter()
+        .map(|(name, bound)| (name.as_str(), *bound));
+    let rows = &transition.verdict.tasks;
+    let after = |name: &str| rows.iter().find(|row| row.name == name);
+    let others =
+        bounds.filter(|(name, bound)| after(name).is_none_or(|row| row.response_bound != *bound));
+    others.filter(|_| transition.when != When::Never).collect()
 }
 
 /// What it waits for once its time has come.

@@ -91,9 +91,11 @@ const BRANCHES: &[&str] = &[
     "test: processor demand (QPA), response by Spuri's analysis (sufficient)",
     "test: response-time analysis (exact)",
     "test: response-time analysis (sufficient)",
+    "transfer: refused, less would be admitted",
+    "transfer: refused, nothing would be admitted",
     "transition: at-once: a task that leaves completes its jobs, and others only gain",
     "transition: at-once: all are admitted beside the borrower that has more, and those below the \
-     lender on what it has left",
+     lender with that much less, once",
     "transition: at-once: what joins may arrive for the first time at any instant",
     "transition: idle inside one supply: jobs of _ before and after the change may meet in a \
      window where both are not admitted together",
@@ -116,6 +118,8 @@ const RARE_FROM: u64 = 100_000;
 
 /// Branches that are taken once in 10,000 systems or so.
 const RARE: &[&str] = &[
+    "transition: idle: the system before it may still count beside it",
+    "transfer: refused, the lender has nothing left",
     "transition: at-once: bandwidth decides here, and that of what joins is free",
     "transition: idle inside one supply: jobs of the system before and after the change may meet \
      in a window where both are not admitted together",

@@ -6,7 +6,7 @@
 
 use punctual_analysis::{AnalysisError, Transition, Verdict, When, admit, admit_changes};
 use punctual_generate::Random;
-use punctual_model::{Instant, Ns, SchedulerId, Span, Stage as Parts, Step, System, Task};
+use punctual_model::{Change, Instant, Ns, SchedulerId, Span, Stage as Parts, Step, System, Task};
 
 use crate::changes::draw;
 use crate::describe::describe;
@@ -160,6 +160,7 @@ fn note_branches(tally: &mut Tally, system: &System, transitions: &[Transition])
         let when = transition.when.name();
         if transition.when == When::Never {
             tally.branch(format!("transition: {when}"));
+            note_refused(tally, change, transition);
             continue;
         }
         let inside = if transition.idle.is_some() {
@@ -173,6 +174,23 @@ fn note_branches(tally: &mut Tally, system: &System, transitions: &[Transition])
         for step in &change.steps {
             tally.branch(format!("change: {}", form(system, step)));
         }
+    }
+}
+
+/// How a transfer was refused.
+fn note_refused(tally: &mut Tally, change: &Change, transition: &Transition) {
+    let transfers = |step: &Step| matches!(step, Step::Transfer { .. });
+    if !change.steps.iter().any(transfers) {
+        return;
+    }
+    let refusal = transition.verdict.refusals.first();
+    let fix = match refusal.is_some_and(|refusal| refusal.fix.is_some()) {
+        true => "less would be admitted",
+        false => "nothing would be admitted",
+    };
+    tally.branch(format!("transfer: refused, {fix}"));
+    if transition.ground.contains("nothing left of its period") {
+        tally.branch("transfer: refused, the lender has nothing left".into());
     }
 }
 

@@ -352,6 +352,7 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
             FixTarget::SlotLength(..) | FixTarget::TaskSlotLength(..) => "slot length",
             FixTarget::GroupDeadline(_) => "deadline of a group",
             FixTarget::SegmentWcet(..) => "wcet of a segment",
+            FixTarget::Transfer(_) => "transferred budget",
         });
         tally.branch(format!("fix: {fix}"));
     }

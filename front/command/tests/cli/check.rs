@@ -128,6 +128,9 @@ fn a_refused_change_has_its_witness_and_its_fix_and_the_answer_is_no() {
 fn a_transfer_that_a_lender_needs_itself_is_refused_and_its_fix_mends_it() {
     let folder = Folder::new("refused-transfer");
     let file = std::fs::read_to_string(example("transfer.toml")).expect("an example");
+    let wcet = "wcet = \"2ms\"\npriority = 1";
+    assert_eq!(file.matches(wcet).count(), 1, "the player");
+    let file = file.replace(wcet, &format!("deadline = \"30ms\"\n{wcet}"));
     let answer = |budget: &str| {
         let file = file.replace("budget = \"2ms\" }", &format!("budget = \"{budget}\" }}"));
         let output = output(&["check", &folder.write("more.toml", &file), "--json"]);
@@ -137,10 +140,21 @@ fn a_transfer_that_a_lender_needs_itself_is_refused_and_its_fix_mends_it() {
     let (refused, change) = answer("3ms");
     assert_eq!((refused, &change["when"]), (1, &"never".into()), "{change}");
     let why = &change["refusals"][0];
-    assert_eq!(why["witness"]["response_ns"], 40_500_000, "{change}");
-    let fix = "change.help.transfer.budget = \"2.75ms\" instead of \"3ms\"";
-    assert_eq!(why["advice"], fix, "{change}");
-    let (mended, change) = answer("2.75ms");
+    assert_eq!(why["subject"], "player", "{change}");
+    assert_eq!(why["witness"]["response_ns"], 37_500_000, "{change}");
+    let fix = &why["fix"];
+    assert_eq!(fix["parameter"], "change.help.transfer.budget", "{change}");
+    assert_eq!(
+        (&fix["from"], &fix["to"]),
+        (&"3ms".into(), &"2ms".into()),
+        "{change}"
+    );
+    let (refused, change) = answer("2000001ns");
+    assert_eq!((refused, &change["when"]), (1, &"never".into()), "{change}");
+    let (mended, change) = answer("2ms");
+    let longer = &change["meanwhile"][0];
+    assert_eq!(longer["name"], "player", "{change}");
+    assert_eq!(longer["response_bound_ns"], 20_500_000, "{change}");
     assert_eq!(
         (mended, &change["when"]),
         (0, &"at-once".into()),
