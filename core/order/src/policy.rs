@@ -55,6 +55,11 @@ impl Pick {
 ///   conservation; a policy that idles on purpose says so in its documentation, and says until
 ///   when). Called again at the same instant without a change in between, it returns the same.
 ///   The fast path in trees may ask, and leave it to the slow path to ask again.
+/// * A step that stands for several calls and a pick (`yield_to_next`, `wake_to_run`,
+///   `block_to_next`, `lend_to`, `hand_to`) says only who runs: the core sets no timer for the end
+///   of a turn. So a policy takes it only where its `pick` would name the same entity with `until`
+///   as `None`; one with turns of a length leaves them as they are. A policy that passes calls on
+///   to another one passes these on too, or none of them.
 /// * No method allocates; each costs at most O(log n).
 /// * A policy depends on its calls alone: no clock, no randomness of its own.
 ///

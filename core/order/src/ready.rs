@@ -133,15 +133,15 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         Some(next)
     }
 
-    /// Removes `thread`, the first, if it is in order and has `key`, and gives its place and key to
-    /// another thread that is there; `false`: nothing has changed. O(1) if that one is in order,
-    /// else O(log n).
+    /// Removes `thread`, the first, if it is in order and has `key`, which nobody else has, and
+    /// gives its place and key to another thread that is there; `false`: nothing has changed. O(1)
+    /// if that one is in order, else O(log n).
     #[inline]
     pub fn lend_first(&mut self, thread: ThreadId, key: K, to: ThreadId) -> bool {
         let is_first = self.run.head().is_some_and(|head| {
             let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
             head.thread() == thread && head.key == key && is_first
-        });
+        }) && self.run.is_before_second(key);
         if !is_first || !self.contains(to) || to == thread {
             return false;
         }
@@ -151,16 +151,16 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     }
 
     /// Gives the place of `thread`, the first, to one that is not there and whose key is not
-    /// greater. `thread` is inserted with a key that is greater. `false`: it is not like that, and
-    /// nothing has changed. O(1) if `thread` belongs behind all others or before them, else
-    /// O(log n).
+    /// greater, and nobody else's. `thread` is inserted with a key that is greater. `false`: it is
+    /// not like that, and nothing has changed. O(1) if `thread` belongs behind all others or before
+    /// them, else O(log n).
     #[inline]
     pub fn hand_first(&mut self, thread: ThreadId, behind: K, to: ThreadId, key: K) -> bool {
         debug_assert!(!self.contains(to), "not there");
         let is_first = self.run.head().is_some_and(|head| {
             let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
             head.thread() == thread && key <= head.key && is_first
-        });
+        }) && self.run.is_before_second(key);
         if !is_first || behind <= key || to.index() >= self.run.place.len() {
             return false;
         }
@@ -290,6 +290,14 @@ impl<K: Ord + Copy> Run<K> {
     #[inline]
     fn head(&self) -> Option<&Entry<K>> {
         self.links.get(self.first as usize).map(|link| &link.entry)
+    }
+
+    /// Whether a key is smaller than those of all but the first: it belongs to the first place.
+    #[inline]
+    fn is_before_second(&self, key: K) -> bool {
+        let next = self.links.get(self.first as usize).map(|head| head.next);
+        let second = next.and_then(|next| self.links.get(next as usize));
+        second.is_none_or(|second| key < second.entry.key)
     }
 
     #[inline]

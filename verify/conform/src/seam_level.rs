@@ -323,15 +323,29 @@ impl Driver<'_> {
             release,
             order: place,
         };
-        self.policy.wake(thread, &attributes);
+        let in_one_step = self.settled().is_some() && self.policy.wake_to_run(thread, &attributes);
+        if !in_one_step {
+            self.policy.wake(thread, &attributes);
+        }
         self.changed = true;
         true
+    }
+
+    /// Who has run since the last pick, if nothing has changed since then.
+    fn settled(&self) -> Option<ThreadId> {
+        match self.changed {
+            true => None,
+            false => self.reference.borrow().picked,
+        }
     }
 
     fn block(&mut self, place: u32) -> bool {
         match self.thread(place).filter(|thread| self.is_ready(*thread)) {
             Some(thread) => {
-                self.policy.block(thread);
+                let runs = self.settled() == Some(thread);
+                if !runs || self.policy.block_to_next(thread).is_none() {
+                    self.policy.block(thread);
+                }
                 self.changed = true;
                 true
             }

@@ -86,7 +86,37 @@ impl Watched {
             .map_err(|violation| violation.after(pick))
     }
 
-    /// Whether the thread that a yield in one step named is picked then, and lawfully.
+    /// A change and a choice in one step, where the policy takes it. The core does not ask then: it
+    /// goes on with the thread that was named.
+    fn take_step(
+        &mut self,
+        line: impl FnOnce() -> String,
+        step: impl Fn(&mut dyn Policy) -> Option<ThreadId>,
+        change: impl FnOnce(&mut Reference),
+    ) -> Option<ThreadId> {
+        // Nobody takes a step while another policy still decides.
+        let decides = self.reference.borrow().decides == self.number;
+        if self.reference.borrow().is_over() || !decides {
+            return None;
+        }
+        let next = step(&mut *self.policy);
+        let twin = step(&mut *self.twin);
+        if let Some(next) = next {
+            self.reference.borrow_mut().say(line);
+            change(&mut self.reference.borrow_mut());
+            if let Err(violation) = self.judge_next(next) {
+                self.reference.borrow_mut().fail(violation);
+            }
+        }
+        if twin != next {
+            let detail = "a twin that was told the same chooses another in one step".to_owned();
+            let violation = Violation::new(Symptom::Twin, detail);
+            self.reference.borrow_mut().fail(violation);
+        }
+        next.filter(|_| !self.reference.borrow().is_over())
+    }
+
+    /// Whether the thread that one step named is picked then, and lawfully.
     fn judge_next(&mut self, next: ThreadId) -> Result<(), Violation> {
         self.reference.borrow().judge_readiness(next)?;
         let reference = self.reference.borrow();
@@ -260,29 +290,43 @@ impl Policy for Watched {
     }
 
     fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
-        if self.reference.borrow().is_over() {
-            return None;
-        }
-        let next = self.policy.yield_to_next(thread);
-        let twin = self.twin.yield_to_next(thread);
-        if let Some(next) = next {
-            let line = || format!("yield `{}` in one step", name(thread));
-            self.reference.borrow_mut().say(line);
-            self.reference.borrow_mut().yield_now(thread);
-            // The core does not ask: it goes on with the thread that was named.
-            if let Err(violation) = self.judge_next(next) {
-                self.reference.borrow_mut().fail(violation);
-            }
-        }
-        if twin != next {
-            let detail = format!(
-                "a twin names another thread as next after `{}`",
-                name(thread)
-            );
-            let violation = Violation::new(Symptom::Twin, detail);
-            self.reference.borrow_mut().fail(violation);
-        }
-        next.filter(|_| !self.reference.borrow().is_over())
+        let line = || format!("yield `{}` in one step", name(thread));
+        self.take_step(line, |p| p.yield_to_next(thread), |r| r.yield_now(thread))
+    }
+
+    fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
+        let line = || {
+            let attributes = attributes_in_words(attributes);
+            format!("wake `{}` in one step: {attributes}", name(thread))
+        };
+        let step = |p: &mut dyn Policy| p.wake_to_run(thread, attributes).then_some(thread);
+        let next = self.take_step(line, step, |r| r.wake(thread, attributes));
+        next.is_some()
+    }
+
+    fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        let line = || format!("block `{}` in one step", name(thread));
+        self.take_step(line, |p| p.block_to_next(thread), |r| r.block(thread))
+    }
+
+    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        let line = || format!("`{}` lends its place to `{}`", name(thread), name(to));
+        let step = |p: &mut dyn Policy| p.lend_to(thread, attributes, to).then_some(to);
+        let next = self.take_step(line, step, |r| {
+            r.block(thread);
+            r.update(to, attributes);
+        });
+        next.is_some()
+    }
+
+    fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
+        let line = || format!("`{}` hands its place to `{}`", name(from.0), name(to.0));
+        let step = |p: &mut dyn Policy| p.hand_to(from, to).then_some(to.0);
+        let next = self.take_step(line, step, |r| {
+            r.update(from.0, from.1);
+            r.wake(to.0, to.1);
+        });
+        next.is_some()
     }
 
     fn charge(&mut self, thread: ThreadId, work: Work) {

@@ -6,7 +6,7 @@
 //! less plain takes the way of all others ([`super::fast`]).
 
 use punctual_model::{Instant, ThreadId, Work};
-use punctual_order::{Band, Next, Policy};
+use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{FastOutcome, Front, Shard, Turn};
 use crate::event::{Entry, Event};
@@ -178,7 +178,11 @@ impl<P: Policy> Shard<P> {
         (budget, stamp): (Work, JobStamp),
         preempts: bool,
     ) -> Turn {
-        debug_assert_eq!(self.tree.pick(now).next, Next::Thread(next));
+        let choice = Choice {
+            next: Next::Thread(next),
+            until: None,
+        };
+        debug_assert_eq!(self.tree.pick(now), choice, "one step chose without an end");
         (self.now, self.since) = (now, now);
         self.running = Some(next);
         self.count_switch(preempts);

@@ -1,10 +1,10 @@
 //! The fast path through an entry leads where the slow one leads.
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Message, Next, Shard, Sink,
-    Source, TraceEvent, Tree, Uncharged,
+    Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Front, Message, Next, Shard,
+    Sink, Source, TraceEvent, Tree, Uncharged,
 };
-use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span};
+use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId};
 use punctual_policy::AnyPolicy;
 
 use crate::contended::random_wait;
@@ -58,6 +58,8 @@ struct Both {
     due: u32,
     /// By how many of them a thread came or went.
     births: u32,
+    /// How many yields, wake-ups, waits, waits for a lock and hand-overs took the shortest way.
+    turns: [u32; 5],
 }
 
 impl Both {
@@ -79,6 +81,7 @@ impl Both {
             yielded: 0,
             due: 0,
             births: 0,
+            turns: [0; 5],
         }
     }
 
@@ -98,14 +101,44 @@ impl Both {
         self.fast.handle_slowly(*entry, told)
     }
 
+    /// An entry on the shortest way, as a platform tries it that knows the event. In half of the
+    /// histories the fast path of all events tries it by itself.
+    fn enter_front(&mut self, now: Instant, event: &Event, told: &mut Told) -> Option<FastOutcome> {
+        if (self.seed / 5).is_multiple_of(2) {
+            return None;
+        }
+        let fast = &mut self.fast;
+        let (kind, front) = match *event {
+            Event::Yield => (0, fast.yield_front(now, told)),
+            Event::Wake(other) => (1, fast.wake_front(now, other, told)),
+            Event::Block { until: None } => (2, fast.block_front(now, told)),
+            Event::BlockOn { holder, key, until } if until.is_none() => {
+                (3, fast.wait_front(now, (holder, key), told))
+            }
+            Event::HandOver { key, from, to } => (4, fast.hand_front(now, (key, from, to), told)),
+            _ => return None,
+        };
+        match front {
+            Front::Turn(turn) => {
+                self.turns[kind] += 1;
+                Some(turn.outcome())
+            }
+            Front::Chosen(arm) => Some(fast.chosen(arm)),
+            Front::Closed => {
+                assert_eq!(*told, Told::default(), "nothing has happened");
+                None
+            }
+        }
+    }
+
     /// One entry on both; everything that they tell and decide is the same.
     fn enter(&mut self, entry: &Entry<'_>) -> Decision {
         let (seed, now, event) = (self.seed, self.now, *entry.event);
         let (mut from_fast, mut from_slow) = (Told::default(), Told::default());
         let taken = match entry.is_plain() {
             true => self
-                .fast
-                .handle_fast(entry.now, &event, &mut from_fast)
+                .enter_front(entry.now, &event, &mut from_fast)
+                .or_else(|| self.fast.handle_fast(entry.now, &event, &mut from_fast))
                 .or_else(|| {
                     let born = self.fast.handle_birth(entry.now, &event, &mut from_fast);
                     self.births += u32::from(born.is_some());
@@ -254,8 +287,8 @@ fn locks_of_both_kinds_precedence_and_late_entries_find_the_same_on_both_paths()
 }
 
 /// Six threads, most of them of one urgency, that yield more often than anything else happens: how
-/// many yields took the fast path.
-fn history_of_equals(seed: u64) -> u32 {
+/// many yields took the fast path, and how many of half of the histories the shortest way.
+fn history_of_equals(seed: u64) -> (u32, u32) {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for _ in 0..5 {
@@ -288,14 +321,94 @@ fn history_of_equals(seed: u64) -> u32 {
         let until = arm.map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
     }
-    both.yielded
+    (both.yielded, both.turns[0])
 }
 
 #[test]
 fn equals_that_yield_take_the_same_turns_on_both_paths() {
-    let yielded: u32 = (0..2_000).map(history_of_equals).sum();
+    let counts: Vec<(u32, u32)> = (0..2_000).map(history_of_equals).collect();
+    let yielded: u32 = counts.iter().map(|counts| counts.0).sum();
+    let turns: u32 = counts.iter().map(|counts| counts.1).sum();
     assert!(
         yielded > 20_000,
         "only {yielded} of 600,000 entries yielded on it"
     );
+    assert!(turns > 10_000, "only {turns} took the shortest way");
+}
+
+/// Seven threads that wake and wait, and of which one wants a lock of a runtime that another one
+/// holds, as nearly always: how many entries of each kind took the shortest way.
+fn history_of_a_lock(seed: u64) -> [u32; 5] {
+    let mut dice = Dice::new(seed);
+    let mut both = Both::new(seed);
+    for order in 0..6 {
+        let constraint = periodic(40 + dice.below(400), 2_000, dice.small(5));
+        both.attach(Constraint {
+            order,
+            ..constraint
+        });
+    }
+    let order = 6;
+    let constraint = random_constraint(&mut dice);
+    both.attach(Constraint {
+        order,
+        ..constraint
+    });
+    let mut wanted: Option<(u32, ThreadId, ThreadId)> = None;
+    for order in 7..307 {
+        let running = both.fast.running();
+        let other = id(dice.small(7));
+        let event = match (dice.below(16), wanted) {
+            (0, _) => random_event(&mut dice, running, both.now),
+            (1, _) => random_wait(&mut dice, both.now),
+            (2..10, Some((key, from, to))) if running == Some(from) => {
+                Event::HandOver { key, from, to }
+            }
+            (2..6, _) => {
+                let (holder, key, until) = (other, dice.small(3), None);
+                Event::BlockOn { holder, key, until }
+            }
+            (6, _) => Event::Block { until: None },
+            (7, _) => Event::Yield,
+            _ => Event::Wake(other),
+        };
+        // Of threads that are alike in all, the order of the file too, either may go first.
+        let event = match event {
+            Event::Create(constraint) => Event::Create(Constraint {
+                order,
+                ..constraint
+            }),
+            Event::Change { .. } => Event::Tick,
+            other => other,
+        };
+        let entry = random_entry(&mut dice, both.now, &event);
+        let decision = both.enter(&entry);
+        wanted = match (event, running) {
+            (Event::BlockOn { holder, key, .. }, Some(waiter))
+                if decision.next == Next::Thread(holder) && decision.refused.is_none() =>
+            {
+                Some((key, holder, waiter))
+            }
+            (Event::HandOver { .. }, _) => None,
+            _ => wanted,
+        };
+        let free = dice.below(3);
+        let until = decision
+            .arm
+            .map_or(free, |at| at.ticks().saturating_sub(both.now));
+        both.now += free.min(until);
+    }
+    both.turns
+}
+
+#[test]
+fn wakes_waits_and_locks_of_a_runtime_take_the_same_turns_on_both_paths() {
+    let mut turns = [0; 5];
+    for seed in 0..2_000 {
+        let of_one = history_of_a_lock(seed);
+        turns.iter_mut().zip(of_one).for_each(|(sum, n)| *sum += n);
+    }
+    let least = [200, 200, 1_000, 600, 500];
+    let is_enough = turns.iter().zip(least).all(|(n, least)| *n >= least);
+    assert!(is_enough, "{turns:?} turns, at least {least:?}");
 }

@@ -18,9 +18,11 @@ mod latest_of_equals;
 mod least_urgent_first;
 mod names_the_last_as_next;
 mod never_ends_turns;
+
 mod preempts_after_all;
 mod queues_twice;
 mod rests;
+mod runs_for_a_turn_in_one_step;
 mod runs_out_of_room;
 mod takes_wakes_late;
 

@@ -5,6 +5,7 @@
 //! but the entry's own instant says what time it is.
 
 mod begin;
+mod histories;
 mod timer;
 
 use core::sync::atomic::Ordering;
@@ -14,8 +15,8 @@ use io_uring::opcode;
 use io_uring::types::Timespec;
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Ceiling, Constraint, Decision, Entry, Event, Message, Shard, Sink, SlotTerms,
-    TraceEvent, Tree, Uncharged,
+    Capacity, Ceiling, Constraint, Decision, Entry, Event, Front, Message, Refusal, Shard, Sink,
+    SlotTerms, TraceEvent, Tree, Uncharged,
 };
 use punctual_linux_io::{Operation, Origin, Ring};
 use punctual_model::{
@@ -75,7 +76,11 @@ const THREADS: u32 = 6;
 struct Bench {
     cpu: Box<Cpu<AnyPolicy, Told>>,
     #[allow(clippy::vec_box)] // The CPU has their addresses.
-    _lights: Vec<Box<Light>>,
+    lights: Vec<Box<Light>>,
+    /// How many yields, wake-ups, waits, waits for a lock and hand-overs took the shortest way.
+    turns: [u32; 5],
+    /// How many of those it followed to the next thread.
+    followed: u32,
 }
 
 /// A kernel thread ignores it unless it says otherwise: nobody is to be interrupted here.
@@ -159,7 +164,9 @@ impl Bench {
         }
         Bench {
             cpu,
-            _lights: lights,
+            lights,
+            turns: [0; 5],
+            followed: 0,
         }
     }
 
@@ -179,8 +186,6 @@ impl Bench {
         }
         let running = host.current.get();
         let target = match (fast, event) {
-            // As `give_way` does.
-            (true, Event::Yield) => self.core().step_fast(host, now, &Event::Yield)?,
             // As `preempt` does.
             (true, Event::Tick) => {
                 let target = self.core().step_due(host, now);
@@ -188,7 +193,7 @@ impl Bench {
             }
             // As `birth` does.
             (true, Event::Create(_) | Event::Exit) => self.core().step_birth(host, now, &event)?,
-            (true, _) => self.core().step_fast(host, now, &event)?,
+            (true, _) => self.enter_front(host, now, &event)?,
             (false, _) => self.core().step_slowly(host, now, event, None),
         };
         host.current.set(target);
@@ -201,6 +206,33 @@ impl Bench {
             host.disarm_stale();
         }
         Some(())
+    }
+
+    /// As `enter_front` does, which `give_way`, `wake`, `block`, `wait_for` and `hand` call.
+    fn enter_front(&mut self, host: &PerCpu, now: Instant, event: &Event) -> Option<*const Light> {
+        let core = self.core();
+        let interval = core.fast_interval(host, now)?;
+        let (shard, sink) = (&mut core.shard, &mut core.sink);
+        let (kind, front) = match *event {
+            Event::Yield => (0, shard.yield_front(now, sink)),
+            Event::Wake(other) => (1, shard.wake_front(now, other, sink)),
+            Event::Block { until: None } => (2, shard.block_front(now, sink)),
+            Event::BlockOn { holder, key, until } if until.is_none() => {
+                (3, shard.wait_front(now, (holder, key), sink))
+            }
+            Event::HandOver { key, from, to } => (4, shard.hand_front(now, (key, from, to), sink)),
+            _ => return core.step_fast(host, now, event),
+        };
+        let Front::Turn(turn) = front else {
+            return core.step_behind(host, now, event, (interval, front));
+        };
+        let to = core.take_turn(host, now, interval, turn);
+        self.turns[kind] += 1;
+        self.followed += u32::from(to.is_some());
+        match to {
+            Some(to) => Some(to),
+            None => Some(self.core().end_turn(host, now, turn.next, turn.arm)),
+        }
     }
 
     /// The timer's signal comes, if it stands for an instant that is over.
@@ -227,6 +259,11 @@ impl Bench {
             executed: runs.map(|light| light.executed.load(Ordering::Relaxed)),
             stop: runs.map(|light| light.stop.load(Ordering::Relaxed)),
             job: runs.and_then(|light| light.job.get()).map(|job| job.index),
+            refused: self
+                .lights
+                .iter()
+                .map(|light| light.refused.get())
+                .collect(),
             counters,
         }
     }
@@ -242,6 +279,8 @@ struct State {
     executed: Option<u64>,
     stop: Option<bool>,
     job: Option<u64>,
+    /// What each thread would read about its last request.
+    refused: Vec<Option<Refusal>>,
     counters: CpuCounters,
 }
 
@@ -363,109 +402,12 @@ fn disturb(bench: &mut Bench, what: u64, now: Instant, amount: u64) {
     }
 }
 
-fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
-    if bench.cpu.host.current.get().is_null() {
-        return Event::Tick;
-    }
-    let other = ThreadId::new(dice.small(THREADS.into()), 0);
-    match dice.below(12) {
-        0 if dice.below(2) == 0 => match bench.cpu.host.pool.spawning.get().is_null() {
-            true => Event::Exit,
-            false => Event::Create(constraint(dice, THREADS)),
-        },
-        0..=3 => Event::Tick,
-        4 => Event::Yield,
-        5 => Event::Complete,
-        6 => Event::Block { until: None },
-        7 => Event::Block {
-            until: Some(at(now + dice.below(90_000))),
-        },
-        8 => Event::Wake(other),
-        9 => Event::Wake(ThreadId::new(dice.small(THREADS.into()), 1)),
-        10 => Event::BlockOn {
-            holder: other,
-            key: dice.small(3),
-            until: Some(at(now + dice.below(90_000))),
-        },
-        _ => Event::HandOver {
-            key: dice.small(3),
-            from: ThreadId::new(dice.small(THREADS.into()), 0),
-            to: other,
-        },
-    }
-}
-
 const POLICIES: [PolicyKind; 4] = [
     PolicyKind::FixedPriority { preemptive: true },
     PolicyKind::FixedPriority { preemptive: false },
     PolicyKind::EarliestDeadlineFirst,
     PolicyKind::Fifo,
 ];
-
-fn is_birth(event: &Event) -> bool {
-    matches!(event, Event::Create(_) | Event::Exit)
-}
-
-/// Both paths side by side; returns how many entries took the fast one, and that of births.
-fn history(seed: u64, equals: bool) -> [u32; 2] {
-    let kind = POLICIES[usize::try_from(seed % 4).expect("small")];
-    let mut dice = Dice::new(seed);
-    let mut constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
-    if equals {
-        let one = constraints[1];
-        (2..THREADS).for_each(|order| constraints[order as usize] = Constraint { order, ..one });
-    }
-    let feeds = Feeds::random(&mut dice);
-    let mut fast = Bench::new(kind, &constraints, &feeds);
-    let mut slow = Bench::new(kind, &constraints, &feeds);
-    let (mut now, mut taken) = (0, [0; 2]);
-    for _ in 0..250 {
-        let yields = equals && !slow.cpu.host.current.get().is_null() && dice.below(4) > 0;
-        let event = match yields {
-            true => Event::Yield,
-            false => event(&mut dice, &slow, now),
-        };
-        let instant = at(now);
-        let (what, amount) = (dice.below(40), dice.below(3_000));
-        if event == Event::Tick {
-            fast.signal(instant);
-            slow.signal(instant);
-        }
-        disturb(&mut fast, what, instant, amount);
-        disturb(&mut slow, what, instant, amount);
-        match fast.enter(instant, event, true) {
-            Some(()) => taken[usize::from(is_birth(&event))] += 1,
-            None => assert!(fast.enter(instant, event, false).is_some()),
-        }
-        assert!(slow.enter(instant, event, false).is_some());
-        let (a, b) = (fast.state(), slow.state());
-        assert_eq!(a, b, "seed {seed}, {kind:?} at {now}: {event:?}");
-        assert_eq!(fast.core().sink, slow.core().sink, "seed {seed} at {now}");
-        if a.reason == Some(Reason::End) {
-            break;
-        }
-        fast.core().sink = Told::default();
-        slow.core().sink = Told::default();
-        // Shorter than what is compared with the kernel's account of real time.
-        let most = [100, 3_000, 60_000][usize::try_from(dice.below(3)).expect("small")];
-        now += 1 + dice.below(most);
-    }
-    taken
-}
-
-#[test]
-fn both_paths_through_an_entry_of_the_platform_do_the_same() {
-    let counts: Vec<[u32; 2]> = (0..400).map(|seed| history(seed, false)).collect();
-    let [taken, births] = [0, 1].map(|of| counts.iter().map(|counts| counts[of]).sum::<u32>());
-    assert!(taken > 10_000, "only {taken} entries took the fast path");
-    assert!(births > 500, "only {births} threads came or went on it");
-}
-
-#[test]
-fn yields_among_equals_do_the_same_on_both_paths() {
-    let taken: u32 = (0..1_500).map(|seed| history(seed, true)[0]).sum();
-    assert!(taken > 50_000, "only {taken} entries took the fast path");
-}
 
 /// A CPU on which an endless thread runs, and nothing is due.
 fn on_the_fast_path() -> Bench {
