@@ -331,7 +331,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Who has run since the last pick, if nothing has changed since then.
+    /// The thread that has run since the last pick, if nothing has changed since then.
     fn settled(&self) -> Option<ThreadId> {
         match self.changed {
             true => None,
@@ -373,7 +373,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Who has run since the last pick. Nothing may have changed since then.
+    /// The thread that has run since the last pick. Nothing may have changed since then.
     fn running(&mut self) -> Option<ThreadId> {
         self.settle();
         self.reference.borrow().picked

@@ -244,7 +244,7 @@ impl Bench {
         }
     }
 
-    /// Who runs, until when, and what has been counted.
+    /// The running thread, until when it runs, and the counters.
     fn state(&self) -> State {
         let host = &self.cpu.host;
         // SAFETY: lights live as long as `self`.
@@ -279,12 +279,12 @@ struct State {
     executed: Option<u64>,
     stop: Option<bool>,
     job: Option<u64>,
-    /// What each thread would read about its last request.
+    /// The answer that each thread would read about its last request.
     refused: Vec<Option<Refusal>>,
     counters: CpuCounters,
 }
 
-/// What the platform has to do of its own.
+/// The work that the platform has of its own.
 struct Feeds {
     arrivals: Vec<(Instant, ThreadId)>,
     owed: Option<Owed>,

@@ -44,7 +44,7 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
     }
 }
 
-/// What happens most often in a history.
+/// The kind of most events of a history.
 #[derive(Clone, Copy, PartialEq)]
 enum Most {
     Anything,
