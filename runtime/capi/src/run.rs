@@ -162,7 +162,10 @@ pub unsafe extern "C" fn punctual_run(
         let alone = Alone::begin()?;
         forget_why();
         forget_end();
-        with_new_locals(is_strict)?;
+        if !is_strict {
+            say_stale_locals();
+        }
+        let runtime = runtime.strict(is_strict);
         // SAFETY: as the caller vouches.
         let finished = runtime.start(move || unsafe { first_work(first, argument) });
         drop(alone);
@@ -184,28 +187,14 @@ fn not_in_a_child() -> Result<(), Status> {
     Err(Status::PUNCTUAL_CANNOT_RUN)
 }
 
-/// Names the libraries that keep thread-locals from being new: as a refusal, or once on standard
-/// error.
-fn with_new_locals(is_strict: bool) -> Result<(), Status> {
+/// Names the libraries that keep thread-locals from being new, once on standard error. A strict run
+/// does not begin beside them.
+fn say_stale_locals() {
     static SAID: AtomicBool = AtomicBool::new(false);
     let libraries = libraries_with_locals();
-    if libraries.is_empty() {
-        return Ok(());
+    if !libraries.is_empty() && !SAID.swap(true, Ordering::Relaxed) {
+        eprintln!("punctual: {}", StartError::StaleLocals { libraries });
     }
-    let names: Vec<String> = libraries.iter().map(|name| format!("`{name}`")).collect();
-    let words = format!(
-        "`__thread` variables are not new in each thread, as those of {} cannot be made new: set \
-         them first, or do without it",
-        names.join(", ")
-    );
-    if is_strict {
-        keep_why(Why::Words(words));
-        return Err(Status::PUNCTUAL_CANNOT_RUN);
-    }
-    if !SAID.swap(true, Ordering::Relaxed) {
-        eprintln!("punctual: {words}");
-    }
-    Ok(())
 }
 
 /// The run, and whether it is strict.

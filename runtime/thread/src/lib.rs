@@ -45,6 +45,7 @@ mod runtime;
 mod slots;
 pub mod spread;
 mod start_error;
+mod strict;
 pub mod sync;
 mod tally;
 pub mod thread;

@@ -33,6 +33,7 @@ pub struct Runtime {
     threads: usize,
     stack_bytes: usize,
     lock_stacks: bool,
+    pub(crate) strict: bool,
     main: Constraint,
     terms: Option<Machine>,
     floor: bool,
@@ -146,6 +147,7 @@ impl Runtime {
             threads: 64,
             stack_bytes: 64 * 1024,
             lock_stacks: false,
+            strict: false,
             main: Constraint::aperiodic(u32::MAX),
             terms: None,
             floor: false,
@@ -344,6 +346,7 @@ impl Runtime {
         T: Send + 'static,
         S: Sink + Send + 'static,
     {
+        self.has_new_locals()?;
         let mut options = self.options(spawned);
         let cpus = self.beside.len() + 1;
         check_room(cpus, self.pool().saturating_add(1), &options).map_err(StartError::Run)?;

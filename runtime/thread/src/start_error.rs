@@ -21,6 +21,12 @@ pub enum StartError {
         /// How much it wanted.
         bytes: usize,
     },
+    /// These libraries keep thread-locals from being new in each thread
+    /// ([`crate::Runtime::strict`]).
+    StaleLocals {
+        /// Their names.
+        libraries: Vec<String>,
+    },
     /// The first thread asked for a guarantee and does not get it.
     NotAdmitted(NotAdmitted),
     /// The program's own policy for a scheduler could not be made.
@@ -49,6 +55,15 @@ impl fmt::Display for StartError {
             StartError::Config(error) => write!(f, "{error}"),
             StartError::NoRecorder { bytes } => {
                 write!(f, "no memory to record the run: {} MiB", bytes >> 20)
+            }
+            StartError::StaleLocals { libraries } => {
+                let names: Vec<String> = libraries.iter().map(|name| format!("`{name}`")).collect();
+                write!(
+                    f,
+                    "thread-locals are not new in each thread, as those of {} cannot be made new: \
+                     set them first, or do without it",
+                    names.join(", ")
+                )
             }
             StartError::NotAdmitted(why) => write!(f, "{why}"),
             StartError::NoPolicy { scheduler, why } => {

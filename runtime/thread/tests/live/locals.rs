@@ -1,11 +1,13 @@
 //! Threads that use one place of the pool one after the other share no thread-locals.
 
 use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common::{FIXED, fly, free, ms, runtime};
-use punctual_thread::thread;
+use crate::common::{FIXED, alone, fly, free, ms, runtime};
+use punctual_thread::{StartError, thread};
 
 /// Counts its drops.
 struct Counted(Arc<AtomicU32>);
@@ -94,4 +96,51 @@ fn destructors_of_a_cancelled_thread_may_wait() {
     assert!(cancelled);
     assert_eq!(ended, Err(thread::JoinError::Cancelled));
     assert_eq!(ends.load(Ordering::SeqCst), 1);
+}
+
+/// Set in a process of the next test that was started with a library that makes keys.
+const STALE: &str = "PUNCTUAL_TEST_STALE_LOCALS";
+
+#[test]
+fn a_strict_run_does_not_begin_beside_a_library_that_keeps_thread_locals_stale() {
+    let strict = runtime(FIXED).strict(true);
+    if std::env::var_os(STALE).is_none() {
+        fly(strict, || ());
+        return in_a_process_with_keys();
+    }
+    let refused = {
+        let _alone = alone();
+        strict.start(|| ())
+    };
+    let Err(error @ StartError::StaleLocals { .. }) = refused else {
+        panic!("it began: {refused:?}");
+    };
+    let words = "as those of `libkeys_of_a_test.so` cannot be made new";
+    assert!(error.to_string().contains(words), "{error}");
+    let begun = fly(runtime(FIXED), || ());
+    let mut lost = begun.outcome.lost.iter();
+    assert!(lost.any(|loss| loss.detail.contains(words)));
+}
+
+fn in_a_process_with_keys() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = source.join("../capi/library/tests/c/with_locals.c");
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libkeys_of_a_test.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-DKEYS", "-o"]);
+    let made = cc
+        .arg(&library)
+        .arg(source)
+        .status()
+        .expect("Rust's linker");
+    assert!(made.success());
+    let name =
+        "locals::a_strict_run_does_not_begin_beside_a_library_that_keeps_thread_locals_stale";
+    let this = std::env::current_exe().expect("Linux");
+    let mut again = Command::new(this);
+    again.args(["--exact", name, "--nocapture"]);
+    let ran = again.env(STALE, "1").env("LD_PRELOAD", &library).output();
+    let ran = ran.expect("a program that starts");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }
