@@ -487,6 +487,40 @@ mod tests {
 
     const CAPACITY: u32 = 40;
 
+    fn change_front(
+        queue: &mut ReadyQueue<(u64, u32)>,
+        list: &mut Vec<((u64, u32), ThreadId)>,
+        what: u64,
+        (key, number, thread): ((u64, u32), u32, ThreadId),
+    ) -> bool {
+        let (least, head) = list.first().copied().unwrap_or((key, thread));
+        let is_done = match what {
+            4 => queue.insert_first(thread, key),
+            5 => queue
+                .remove_first(head)
+                .is_some_and(|next| next == list[1].1),
+            6 => queue.lend_first(head, least, thread),
+            _ => queue.hand_first(head, (key.0, number), thread, least),
+        };
+        match what {
+            _ if !is_done => {}
+            4 => {
+                assert!(key < least);
+                list.push((key, thread));
+            }
+            5 => drop(list.remove(0)),
+            6 => {
+                list.retain(|e| e.1 != thread);
+                list[0].1 = thread;
+            }
+            _ => {
+                list[0].0 = (key.0, number);
+                list.push((least, thread));
+            }
+        }
+        is_done
+    }
+
     /// A seeded mix of all operations, checked against a sorted list. Keys that grow with time
     /// alternate with any keys, so that entries are in the run, in the heap, and go from one to the
     /// other.
@@ -495,8 +529,7 @@ mod tests {
         let mut queue = ReadyQueue::new(CAPACITY as usize);
         let room = queue.run.links.capacity();
         let mut list: Vec<((u64, u32), ThreadId)> = Vec::new();
-        let (mut in_run, mut in_heap, mut ahead_of_all) = (0, 0, 0);
-        let (mut lent, mut handed) = (0, 0);
+        let (mut in_run, mut in_heap, mut counts) = (0, 0, [0; 3]);
         let mut x = 1_u64;
         // An interpreter (`cargo xtask miri`) takes a thousand times as long.
         let rounds = if cfg!(miri) { 500 } else { 50_000 };
@@ -508,41 +541,12 @@ mod tests {
             let thread = ThreadId::new(index, 7);
             let ahead = if round % 200 < 100 { round } else { 0 };
             // A key may go from one thread to another, so it does not end in the index.
-            let number = to_u32(round as usize);
+            let number = u32::try_from(round).expect("small");
             let key = (ahead + (x >> 40) % 97, number);
             match (x >> 20) % 8 {
-                6 => {
-                    let first = list.first().copied().unwrap_or((key, thread));
-                    if queue.lend_first(first.1, first.0, thread) {
-                        list.retain(|e| e.1 != thread);
-                        list[0].1 = thread;
-                        lent += 1;
-                    }
-                }
-                7 if !queue.contains(thread) => {
-                    let first = list.first().copied().unwrap_or((key, thread));
-                    let behind = (key.0, number);
-                    if queue.hand_first(first.1, behind, thread, first.0) {
-                        list[0].0 = behind;
-                        list.push((first.0, thread));
-                        handed += 1;
-                    }
-                }
-                4 if !queue.contains(thread) => {
-                    let first = list.first().is_some_and(|first| key < first.0);
-                    assert!(!queue.insert_first(thread, key) || first);
-                    if queue.contains(thread) {
-                        list.push((key, thread));
-                        ahead_of_all += 1;
-                    }
-                }
-                5 => {
-                    let first = list.first().map_or(thread, |first| first.1);
-                    if let Some(next) = queue.remove_first(first) {
-                        list.remove(0);
-                        assert_eq!(list.first().map(|first| first.1), Some(next));
-                        ahead_of_all += 1;
-                    }
+                what @ 4..8 if matches!(what, 5 | 6) || !queue.contains(thread) => {
+                    let done = change_front(&mut queue, &mut list, what, (key, number, thread));
+                    counts[usize::from(what == 6) + 2 * usize::from(what == 7)] += u64::from(done);
                 }
                 0 => {
                     queue.remove(thread);
@@ -576,6 +580,7 @@ mod tests {
         }
         let enough = 2 * usize::try_from(rounds).expect("small");
         assert!(in_run > enough && in_heap > enough, "{in_run} {in_heap}");
+        let [ahead_of_all, lent, handed] = counts;
         assert!(ahead_of_all > rounds / 100, "{ahead_of_all}");
         assert!(lent.min(handed) > rounds / 500, "{lent} {handed}");
         assert_eq!(queue.run.links.capacity(), room, "it never grows");
