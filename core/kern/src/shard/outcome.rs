@@ -13,7 +13,7 @@ pub struct FastOutcome {
     pub next: Next,
     /// When to enter again, at the latest.
     pub arm: Option<Instant>,
-    /// [`Shard::job_stamp`] of the thread that runs from now on.
+    /// [`crate::Shard::job_stamp`] of the thread that runs from now on.
     pub stamp: JobStamp,
 }
 
@@ -36,7 +36,7 @@ pub struct Turn {
     pub next: ThreadId,
     /// When to enter again, at the latest.
     pub arm: Instant,
-    /// [`Shard::job_stamp`] of that thread.
+    /// [`crate::Shard::job_stamp`] of that thread.
     pub stamp: JobStamp,
 }
 
@@ -58,7 +58,7 @@ pub enum Front {
     /// Another thread runs.
     Turn(Turn),
     /// The queue changed, and then more had to be looked at: the entry is over, and this is when to
-    /// enter again. [`Shard::chosen`] says the rest.
+    /// enter again. [`crate::Shard::chosen`] says the rest.
     Chosen(Option<Instant>),
     /// It takes more than that, and nothing has happened.
     Closed,
