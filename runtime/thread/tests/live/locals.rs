@@ -125,7 +125,10 @@ fn a_strict_run_does_not_begin_beside_a_library_that_keeps_thread_locals_stale()
 fn in_a_process_with_keys() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = source.join("../capi/library/tests/c/with_locals.c");
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libkeys_of_a_test.so");
+    // Of this process, as another user may have one of the same name.
+    let folder = std::env::temp_dir().join(format!("punctual-locals-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("room in the folder for such files");
+    let library = folder.join("libkeys_of_a_test.so");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-DKEYS", "-o"]);
     let made = cc
@@ -141,6 +144,7 @@ fn in_a_process_with_keys() {
     again.args(["--exact", name, "--nocapture"]);
     let ran = again.env(STALE, "1").env("LD_PRELOAD", &library).output();
     let ran = ran.expect("a program that starts");
+    let _ = std::fs::remove_dir_all(&folder);
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }
