@@ -56,10 +56,10 @@ impl Pick {
 ///   when). Called again at the same instant without a change in between, it returns the same.
 ///   The fast path in trees may ask, and leave it to the slow path to ask again.
 /// * A step that stands for several calls and a pick (`yield_to_next`, `wake_to_run`,
-///   `block_to_next`, `lend_to`, `hand_to`) says only who runs: the core sets no timer for the end
-///   of a turn. So a policy takes it only where its `pick` would name the same entity with `until`
-///   as `None`; one with turns of a length leaves them as they are. A policy that passes calls on
-///   to another one passes these on too, or none of them.
+///   `block_to_next`, `let_inherit`, `hand_to`) says only who runs: the core sets no timer for the
+///   end of a turn. So a policy takes it only where its `pick` would name the same entity with
+///   `until` as `None`; one with turns of a length leaves them as they are. A policy that passes
+///   calls on to another one passes these on too, or none of them.
 /// * No method allocates; each costs at most O(log n).
 /// * A policy depends on its calls alone: no clock, no randomness of its own.
 ///
@@ -136,13 +136,13 @@ pub trait Policy {
     /// runs until something changes. `false`: nothing has happened. A policy may always answer
     /// `false`.
     #[inline]
-    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+    fn let_inherit(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
         let _ = (thread, attributes, to);
         false
     }
 
-    /// The way back from [`Policy::lend_to`]: the running thread is as urgent as `from` says, and
-    /// less than `to` says, which becomes ready, runs, and would be chosen by [`Policy::pick`]
+    /// The way back from [`Policy::let_inherit`]: the running thread is as urgent as `from` says,
+    /// and less than `to` says, which becomes ready, runs, and would be chosen by [`Policy::pick`]
     /// until something changes. `false`: nothing has happened. A policy may always answer `false`.
     #[inline]
     fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
@@ -205,8 +205,8 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     fn block_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         (**self).block_to_next(thread)
     }
-    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
-        (**self).lend_to(thread, attributes, to)
+    fn let_inherit(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        (**self).let_inherit(thread, attributes, to)
     }
     fn hand_to(&mut self, from: (ThreadId, &Attributes), to: (ThreadId, &Attributes)) -> bool {
         (**self).hand_to(from, to)

@@ -137,7 +137,7 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     /// gives its place and key to another thread that is there; `false`: nothing has changed. O(1)
     /// if that one is in order, else O(log n).
     #[inline]
-    pub fn lend_first(&mut self, thread: ThreadId, key: K, to: ThreadId) -> bool {
+    pub fn inherit_first(&mut self, thread: ThreadId, key: K, to: ThreadId) -> bool {
         let is_first = self.run.head().is_some_and(|head| {
             let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
             head.thread() == thread && head.key == key && is_first
@@ -499,7 +499,7 @@ mod tests {
             5 => queue
                 .remove_first(head)
                 .is_some_and(|next| next == list[1].1),
-            6 => queue.lend_first(head, least, thread),
+            6 => queue.inherit_first(head, least, thread),
             _ => queue.hand_first(head, (key.0, number), thread, least),
         };
         match what {

@@ -122,10 +122,10 @@ impl Policy for AnyPolicy {
         }
     }
     #[inline]
-    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+    fn let_inherit(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
         match self {
-            AnyPolicy::FixedPriority(p) => p.lend_to(thread, attributes, to),
-            AnyPolicy::EarliestDeadlineFirst(p) => p.lend_to(thread, attributes, to),
+            AnyPolicy::FixedPriority(p) => p.let_inherit(thread, attributes, to),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.let_inherit(thread, attributes, to),
             _ => false,
         }
     }

@@ -79,8 +79,8 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     #[inline]
-    fn lend_to(&mut self, thread: ThreadId, a: &Attributes, to: ThreadId) -> bool {
-        self.ready.lend_first(thread, key_of(a), to)
+    fn let_inherit(&mut self, thread: ThreadId, a: &Attributes, to: ThreadId) -> bool {
+        self.ready.inherit_first(thread, key_of(a), to)
     }
 
     #[inline]

@@ -117,8 +117,8 @@ impl Policy for FixedPriority {
     }
 
     #[inline]
-    fn lend_to(&mut self, thread: ThreadId, a: &Attributes, to: ThreadId) -> bool {
-        self.preemptive && self.ready.lend_first(thread, key_of(a), to)
+    fn let_inherit(&mut self, thread: ThreadId, a: &Attributes, to: ThreadId) -> bool {
+        self.preemptive && self.ready.inherit_first(thread, key_of(a), to)
     }
 
     #[inline]

@@ -309,9 +309,15 @@ impl Policy for Watched {
         self.take_step(line, |p| p.block_to_next(thread), |r| r.block(thread))
     }
 
-    fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
-        let line = || format!("`{}` lends its place to `{}`", name(thread), name(to));
-        let step = |p: &mut dyn Policy| p.lend_to(thread, attributes, to).then_some(to);
+    fn let_inherit(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+        let line = || {
+            format!(
+                "`{}` leaves its place to `{}`, which inherits",
+                name(thread),
+                name(to)
+            )
+        };
+        let step = |p: &mut dyn Policy| p.let_inherit(thread, attributes, to).then_some(to);
         let next = self.take_step(line, step, |r| {
             r.block(thread);
             r.update(to, attributes);

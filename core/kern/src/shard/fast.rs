@@ -68,7 +68,7 @@ impl<P: Policy> Shard<P> {
             Event::BlockOn { holder, key, until } => {
                 self.may_block_on(id.index(), *holder, *key).ok()?;
                 let front = match until {
-                    None => self.lend_turn(now, id, (*holder, *key), sink),
+                    None => self.inherit_turn(now, id, (*holder, *key), sink),
                     Some(_) => Front::Closed,
                 };
                 match front {

@@ -27,7 +27,7 @@ impl<P: Policy> Shard<P> {
     ) -> Front {
         let now = now.max(self.now);
         match self.running.filter(|_| now < self.fast_until) {
-            Some(id) => self.checked(|shard| shard.lend_turn(now, id, to, sink)),
+            Some(id) => self.checked(|shard| shard.inherit_turn(now, id, to, sink)),
             None => Front::Closed,
         }
     }
@@ -50,10 +50,10 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// The running thread waits for what `holder` holds under `key`, as it may, and lends it its
-    /// urgency.
+    /// The running thread waits for what `holder` holds under `key`, as it may. The
+    /// holder inherits its urgency.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn lend_turn<S: Sink>(
+    pub(super) fn inherit_turn<S: Sink>(
         &mut self,
         now: Instant,
         id: ThreadId,
@@ -64,7 +64,7 @@ impl<P: Policy> Shard<P> {
         let (Some(t), Some(h)) = (self.threads.get(at), self.threads.get(of)) else {
             return Front::Closed;
         };
-        let lends = !t.wake_pending && t.job.is_some() && !t.gave_way && t.is_plain();
+        let waits = !t.wake_pending && t.job.is_some() && !t.gave_way && t.is_plain();
         let runs = h.is_ready_as(holder) && h.may_run_fast() && h.is_plain();
         let is_simple = at != of
             && self.locks.is_apart(of)
@@ -81,10 +81,10 @@ impl<P: Policy> Shard<P> {
             band: Band::RealTime,
             attributes: h.own_attributes(),
         };
-        if !(lends && runs && is_simple && inherited.goes_before(own)) {
+        if !(waits && runs && is_simple && inherited.goes_before(own)) {
             return Front::Closed;
         }
-        if !self.tree.lend_to(id, &attributes, holder) {
+        if !self.tree.let_inherit(id, &attributes, holder) {
             return Front::Closed;
         }
         let executed = now.since(self.now).as_work();
@@ -118,8 +118,8 @@ impl<P: Policy> Shard<P> {
         Front::Turn(turn)
     }
 
-    /// The running thread hands what it holds under `key` to the one that waits for it and lends
-    /// it its urgency.
+    /// The running thread hands what it holds under `key` to the one that waits for it, from
+    /// which it inherits.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn hand_turn<S: Sink>(
         &mut self,

@@ -45,11 +45,11 @@ impl<P: Policy> Tree<P> {
         self.alone()?.block_to_next(thread)
     }
 
-    /// [`Policy::lend_to`].
+    /// [`Policy::let_inherit`].
     #[inline]
-    pub fn lend_to(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
+    pub fn let_inherit(&mut self, thread: ThreadId, attributes: &Attributes, to: ThreadId) -> bool {
         self.alone()
-            .is_some_and(|policy| policy.lend_to(thread, attributes, to))
+            .is_some_and(|policy| policy.let_inherit(thread, attributes, to))
     }
 
     /// [`Policy::hand_to`].
