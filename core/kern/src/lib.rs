@@ -36,6 +36,7 @@ mod manage;
 mod pending;
 mod plan;
 mod precedence;
+mod rare;
 mod shard;
 mod thread;
 mod timeline;

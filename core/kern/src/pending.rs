@@ -15,10 +15,10 @@ pub(crate) struct PendingJob {
     pub(crate) allotment: u64,
 }
 
-/// First in, first out; owned by one thread.
+/// First in, first out; owned by one thread. Its nodes are a circle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct List {
-    head: u32,
+    /// The last; the first is next to it.
     tail: u32,
     len: u32,
 }
@@ -69,9 +69,11 @@ impl Pool {
             return false;
         };
         if list.is_empty() {
-            list.head = node;
+            self.nodes[node as usize].1 = node;
         } else {
-            self.nodes[list.tail as usize].1 = node;
+            let last = &mut self.nodes[list.tail as usize].1;
+            let first = core::mem::replace(last, node);
+            self.nodes[node as usize].1 = first;
         }
         list.tail = node;
         list.len += 1;
@@ -82,9 +84,9 @@ impl Pool {
         if list.is_empty() {
             return None;
         }
-        let node = list.head;
+        let node = self.nodes[list.tail as usize].1;
         let (job, next) = self.nodes[node as usize];
-        list.head = next;
+        self.nodes[list.tail as usize].1 = next;
         list.len -= 1;
         self.nodes[node as usize].1 = self.free;
         self.free = node;
@@ -92,15 +94,15 @@ impl Pool {
     }
 
     pub(crate) fn first(&self, list: &List) -> Option<PendingJob> {
-        (!list.is_empty()).then(|| self.nodes[list.head as usize].0)
+        let last = (!list.is_empty()).then_some(list.tail as usize)?;
+        Some(self.nodes[self.nodes[last].1 as usize].0)
     }
 
     pub(crate) fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = PendingJob> + 'a {
-        let mut at = list.head;
+        let mut at = list.tail;
         (0..list.len).map(move |_| {
-            let (job, next) = self.nodes[at as usize];
-            at = next;
-            job
+            at = self.nodes[at as usize].1;
+            self.nodes[at as usize].0
         })
     }
 }

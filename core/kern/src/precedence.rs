@@ -42,6 +42,9 @@ struct EdgeState {
     successor: u32,
     waiting: bool,
     needed: u64,
+    /// The next older edge of the successor, and of the predecessor.
+    next_incoming: u32,
+    next_outgoing: u32,
 }
 
 /// A predecessor on another CPU, mirrored here.
@@ -50,7 +53,7 @@ struct Remote {
     first_arrival: Instant,
     period: Option<Span>,
     frontier: u64,
-    outgoing: Vec<u32>,
+    outgoing: u32,
 }
 
 /// News of a thread that another shard waits for.
@@ -60,17 +63,28 @@ struct Notification {
     to: CpuId,
     slot: u32,
     dirty: bool,
+    /// The next older one of the thread.
+    next: u32,
 }
 
-/// The edges of a thread and its notifications, in the order in which they were added. Each is
-/// walked from the newest on.
-#[derive(Clone, Default, Debug)]
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+/// The newest of the edges of a thread, as a successor and as a predecessor, and of its
+/// notifications. Each leads to the next older one.
+#[derive(Clone, Copy, Debug)]
 struct Ends {
-    /// As a successor.
-    incoming: Vec<u32>,
-    /// As a predecessor.
-    outgoing: Vec<u32>,
-    notifications: Vec<u32>,
+    incoming: u32,
+    outgoing: u32,
+    notifications: u32,
+}
+
+impl Ends {
+    const NONE: Ends = Ends {
+        incoming: END,
+        outgoing: END,
+        notifications: END,
+    };
 }
 
 /// All edges of one shard. Nothing allocates after setup.
@@ -93,7 +107,7 @@ impl Precedences {
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
-            threads: vec![Ends::default(); threads].into_boxed_slice(),
+            threads: vec![Ends::NONE; threads].into_boxed_slice(),
             outbox: Vec::new(),
         }
     }
@@ -103,7 +117,7 @@ impl Precedences {
             first_arrival,
             period,
             frontier: 0,
-            outgoing: Vec::new(),
+            outgoing: END,
         });
         small(self.remotes.len() - 1)
     }
@@ -119,31 +133,36 @@ impl Precedences {
                 None => return false,
             },
         };
-        outgoing.push(id);
-        self.threads[successor].incoming.push(id);
+        let next_outgoing = core::mem::replace(outgoing, id);
+        let incoming = &mut self.threads[successor].incoming;
+        let next_incoming = core::mem::replace(incoming, id);
         self.edges.push(EdgeState {
             edge,
             successor: small(successor),
             waiting: false,
             needed: 0,
+            next_incoming,
+            next_outgoing,
         });
         true
     }
 
     pub(crate) fn add_notification(&mut self, thread: usize, to: CpuId, slot: u32) {
         let id = small(self.notifications.len());
+        let newest = &mut self.threads[thread].notifications;
+        let next = core::mem::replace(newest, id);
         self.notifications.push(Notification {
             thread: small(thread),
             to,
             slot,
             dirty: false,
+            next,
         });
-        self.threads[thread].notifications.push(id);
         self.outbox.reserve(self.notifications.len());
     }
 
     pub(crate) fn has_predecessors(&self, successor: usize) -> bool {
-        !self.threads[successor].incoming.is_empty()
+        self.threads[successor].incoming != END
     }
 
     /// Marks what the job of `successor` that arrived at `arrival` still needs; returns how many
@@ -156,8 +175,9 @@ impl Precedences {
         local: impl Fn(ThreadId, bool) -> (u64, u64),
     ) -> u32 {
         let mut unsatisfied = 0;
-        for &at in self.threads[successor].incoming.iter().rev() {
-            let state = &mut self.edges[at as usize];
+        let mut at = self.threads[successor].incoming;
+        while let Some(state) = self.edges.get_mut(at as usize) {
+            at = state.next_incoming;
             let strict = state.edge.strict;
             let (needed, frontier) = match state.edge.from {
                 Source::Local(thread) => local(thread, strict),
@@ -177,20 +197,26 @@ impl Precedences {
     /// Forgets what `successor` waits for and waited for: it has ended, and the next thread of its
     /// place has precedences of its own.
     pub(crate) fn forget(&mut self, successor: usize) {
-        let incoming = &mut self.threads[successor].incoming;
-        for &at in &*incoming {
-            self.edges[at as usize].waiting = false;
+        let mut at = core::mem::replace(&mut self.threads[successor].incoming, END);
+        while let Some(state) = self.edges.get_mut(at as usize) {
+            state.waiting = false;
+            at = state.next_incoming;
         }
-        incoming.clear();
     }
 
-    /// One of the edges that leave a predecessor, by its place among them, the newest first.
-    pub(crate) fn edge_from(&self, source: Source, place: usize) -> Option<u32> {
-        let edges = match source {
-            Source::Local(thread) => &self.threads[thread.index()].outgoing,
-            Source::Remote { slot } => &self.remotes[slot as usize].outgoing,
+    /// The newest of the edges that leave a predecessor.
+    pub(crate) fn first_edge_from(&self, source: Source) -> Option<u32> {
+        let edge = match source {
+            Source::Local(thread) => self.threads[thread.index()].outgoing,
+            Source::Remote { slot } => self.remotes[slot as usize].outgoing,
         };
-        edges.iter().rev().nth(place).copied()
+        (edge != END).then_some(edge)
+    }
+
+    /// The next older edge of the same predecessor.
+    pub(crate) fn edge_after(&self, edge: u32) -> Option<u32> {
+        let next = self.edges[edge as usize].next_outgoing;
+        (next != END).then_some(next)
     }
 
     /// The predecessor of an edge is so far: the successor, if this edge just came free.
@@ -213,7 +239,7 @@ impl Precedences {
     #[inline]
     pub(crate) fn is_followed(&self, thread: usize) -> bool {
         let ends = &self.threads[thread];
-        !ends.notifications.is_empty() || !ends.outgoing.is_empty()
+        ends.notifications != END || ends.outgoing != END
     }
 
     /// How far a remote predecessor is; `None` when there is none of this number.
@@ -224,12 +250,13 @@ impl Precedences {
     }
 
     pub(crate) fn notify(&mut self, thread: usize) {
-        for &at in self.threads[thread].notifications.iter().rev() {
-            let notification = &mut self.notifications[at as usize];
+        let mut at = self.threads[thread].notifications;
+        while let Some(notification) = self.notifications.get_mut(at as usize) {
             if !notification.dirty {
                 notification.dirty = true;
                 self.outbox.push(at);
             }
+            at = notification.next;
         }
     }
 

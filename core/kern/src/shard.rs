@@ -39,6 +39,7 @@ use crate::event::{Decision, Entry, Event};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
+use crate::rare::Rares;
 use crate::thread::{Costs, JobStamp, JobView, Key, State, Thread};
 use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
@@ -64,11 +65,13 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 /// * I6: a thread that waits for a lock waits for something that is held.
 /// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
 /// * I8: a lock of a runtime is known while somebody waits for it, and no longer.
+/// * I10: what few threads have is in a table of its own, and each thread says what it has there.
 /// * I9: a job that arrived before the horizon counts as unsettled until its guarantee is settled.
 #[derive(Debug)]
 pub struct Shard<P> {
     threads: Box<[Thread]>,
     free: Vec<u32>,
+    rares: Rares,
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
@@ -391,7 +394,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[id.index()];
         t.book(executed);
         let (band, held) = (t.place, t.held);
-        if t.in_section || t.shields > 0 {
+        if t.in_section || t.shields {
             self.tree.hold(id, band);
         }
         self.tree
@@ -455,13 +458,13 @@ impl<P: Policy> Shard<P> {
                 return choice;
             };
             let ready = self.threads.get(id.index()).filter(|t| t.is_ready_as(id));
-            match ready.map(|t| t.request) {
+            match ready.map(|t| t.asks) {
                 None => {
                     let (next, until) = (Next::Idle, choice.until);
                     return Choice { next, until };
                 }
-                Some(None) => return choice,
-                Some(Some(_)) => self.try_lock(id.index(), sink),
+                Some(false) => return choice,
+                Some(true) => self.try_lock(id.index(), sink),
             }
         }
     }
@@ -550,7 +553,7 @@ impl<P: Policy> Shard<P> {
         t.state = State::Ready;
         t.queued = true;
         t.gave_way = false;
-        let effective = t.effective();
+        let effective = t.effective(&self.rares);
         t.place = effective.band;
         if t.key == Key::Differs {
             self.key_changed(thread);
@@ -570,7 +573,7 @@ impl<P: Policy> Shard<P> {
     /// The thread keeps nobody away any more, unless something of it still does.
     fn stop_holding(&mut self, thread: usize) {
         let t = &self.threads[thread];
-        if t.shields == 0 && !t.in_section {
+        if !t.shields && !t.in_section {
             self.tree.release(t.id(thread));
         }
     }
@@ -580,7 +583,7 @@ impl<P: Policy> Shard<P> {
         if !t.queued {
             return;
         }
-        let alone = core::mem::take(&mut t.in_section) || t.shields > 0;
+        let alone = core::mem::take(&mut t.in_section) || t.shields;
         t.queued = false;
         let (id, band) = (t.id(thread), t.place);
         self.raise(thread, false);

@@ -1,10 +1,10 @@
 //! A thread as the core sees it: state, job, budget.
 
+use core::mem::offset_of;
+
 use punctual_model::{Class, Constraint, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 use punctual_order::{Attributes, Band};
 
-use crate::effective::{Effective, Inherited};
-use crate::lock::Ceiling;
 use crate::pending::{List, Pool};
 
 /// A thread is in exactly one state (invariant I1).
@@ -123,10 +123,26 @@ pub(crate) struct Costs {
     pub(crate) cache_delay: Work,
 }
 
-/// One place of the thread table. Only `shard` changes it.
+/// A place in the table of what few threads have ([`crate::rare`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot(pub(crate) u32);
+
+impl Slot {
+    pub(crate) const NONE: Slot = Slot(u32::MAX);
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot::NONE
+    }
+}
+
+/// One place of the thread table: four cache lines. Only `shard` changes it, and `rare` the flags
+/// that say what is there.
 ///
-/// What an entry looks at comes first, in as few cache lines as it fits into: with a thousand
-/// threads each of them is fetched from the second level or beyond.
+/// The first line has the state, and what tells which ways are open; the second the job; the third
+/// and the beginning of the fourth the constraint. The rest is for releases and allotments. With a
+/// thousand threads each line is fetched from the second level or beyond.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
@@ -145,58 +161,55 @@ pub(crate) struct Thread {
     pub(crate) key: Key,
     /// How many resources it holds.
     pub(crate) held: u32,
-
-    // Budget. Allotments are counted from 1; `taken` <= `granted`.
-    pub(crate) budget: Work,
-    pub(crate) debt: Work,
-    /// The grace that jobs before have used, and the cost of stopping them.
-    pub(crate) owed: Work,
-    /// The busy window of the CPU in which it took its last allotment.
-    pub(crate) window: u64,
+    /// How many predecessors its job waits for.
+    pub(crate) unsatisfied: u32,
+    /// Where its rare things are ([`crate::rare`]).
+    pub(crate) rare: Slot,
+    /// A change waits; it inherits; it asks for a resource; its runtime says a ceiling; it holds a
+    /// resource that keeps its siblings away.
+    pub(crate) changes: bool,
+    pub(crate) inherits: bool,
+    pub(crate) asks: bool,
+    pub(crate) has_ceiling: bool,
+    pub(crate) shields: bool,
     /// Its job has executed to the end of the budget.
     pub(crate) has_drained: bool,
     /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
     pub(crate) waits_plainly: bool,
-    /// The part of its budget that it hands to the first that it preempts. Zero once it has run.
-    pub(crate) cache_delay: Work,
-    /// A resource that it asked for and does not have yet. A thread that is ready tries it when it
-    /// is chosen; one that is blocked waits for it, or until its section fits into the supply.
-    pub(crate) request: Option<LockRequest>,
+    /// The first that it preempts gets a part of its budget, for cold caches. Not once it has run.
+    pub(crate) owes_delay: bool,
+
+    // Allotments are counted from 1; `taken` <= `granted`.
+    pub(crate) budget: Work,
+    pub(crate) backlog: List,
+    /// Index of the next release; all smaller ones are released, skipped or lost.
+    pub(crate) next_index: u64,
+    /// Next release by the clock, or earliest release allowed by the minimum separation.
+    pub(crate) next_release: Instant,
+
     pub(crate) job: Option<Job>,
-    /// What it inherits by the locks that it holds; [`Thread::effective`] counts it.
-    pub(crate) inherited: Option<Inherited>,
+    pub(crate) debt: Work,
     pub(crate) constraint: Constraint,
-    /// Takes force at the next zero-lag instant.
-    pub(crate) change: Option<Constraint>,
+
     pub(crate) granted: u64,
     pub(crate) taken: u64,
-
-    // Releases.
+    pub(crate) last_arrival: Instant,
+    /// The grace that jobs before have used, and the cost of stopping them.
+    pub(crate) owed: Work,
+    /// The busy window of the CPU in which it took its last allotment.
+    pub(crate) window: u64,
     pub(crate) first_arrival: Instant,
     /// Index of the job that arrives at `first_arrival`.
     pub(crate) first_index: u64,
-    /// Index of the next release; all smaller ones are released, skipped or lost.
-    pub(crate) next_index: u64,
-    pub(crate) last_arrival: Instant,
-    /// Next release by the clock, or earliest release allowed by the minimum separation.
-    pub(crate) next_release: Instant,
-    /// From here on the bandwidth of its constraints before the last change is free.
-    pub(crate) zero_lag: Instant,
-    pub(crate) backlog: List,
-    /// Arrivals that came too early.
-    pub(crate) early: u32,
-
-    // Blocking.
-    pub(crate) unsatisfied: u32,
-
-    // Resources.
-    /// How many of those that it holds keep its siblings away.
-    pub(crate) shields: u32,
-    /// How many of those it shares with threads of other schedulers.
-    pub(crate) reach: u32,
-    /// As its runtime says.
-    pub(crate) ceiling: Option<Ceiling>,
 }
+
+/// What an entry looks at is in these lines, and no thread has a fifth.
+const _: () = {
+    assert!(size_of::<Thread>() == 4 * 64 && align_of::<Thread>() == 64);
+    assert!(offset_of!(Thread, job) == 64 && size_of::<Option<Job>>() <= 64);
+    assert!(offset_of!(Thread, budget) < 64 && offset_of!(Thread, next_index) < 64);
+    assert!(offset_of!(Thread, constraint) == 128);
+};
 
 /// Whether the key by which a thread is queued has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -267,7 +280,7 @@ impl Thread {
         }
         self.budget = full.saturating_sub(owed);
         self.owed = owed.saturating_sub(full);
-        self.cache_delay = costs.cache_delay;
+        self.owes_delay = !costs.cache_delay.is_zero();
     }
 
     /// It has been charged with work that is not its own.
@@ -309,19 +322,6 @@ impl Thread {
             job.scheduling_deadline != job.absolute_deadline
                 || job.scheduling_arrival != job.arrival
         })
-    }
-
-    /// Its effective priority: its own, or what it inherits if that is higher.
-    #[inline]
-    pub(crate) fn effective(&self) -> Effective {
-        let mut effective = Effective {
-            band: self.band,
-            attributes: self.own_attributes(),
-        };
-        if let Some(inherited) = &self.inherited {
-            effective = inherited.or_own(effective);
-        }
-        effective
     }
 
     /// How urgent it is by itself.
@@ -370,7 +370,7 @@ impl Thread {
     /// Whether it stays ahead of its equals when it yields: it holds a resource or inherits.
     #[inline]
     pub(crate) fn keeps_its_place(&self) -> bool {
-        self.held > 0 || self.inherited.is_some()
+        self.held > 0 || self.inherits
     }
 
     /// Whether it has slices, of which it gives up the rest when it yields.
@@ -389,7 +389,7 @@ impl Thread {
     /// and pays nobody for being preempted.
     #[inline]
     pub(crate) fn may_run_fast(&self) -> bool {
-        self.request.is_none() && self.held == 0 && !self.in_section && self.cache_delay.is_zero()
+        !self.asks && self.held == 0 && !self.in_section && !self.owes_delay
     }
 
     /// Whether the thread runs on a budget right now.
@@ -426,7 +426,7 @@ impl Thread {
     /// Whether it waits for somebody to wake it: not for predecessors, a resource or supply.
     #[inline]
     pub(crate) fn awaits_wake(&self) -> bool {
-        self.state == State::Blocked && self.unsatisfied == 0 && self.request.is_none()
+        self.state == State::Blocked && self.unsatisfied == 0 && !self.asks
     }
 
     /// Whether a wake-up is all that keeps it from running, and nothing has to be looked into when
@@ -440,37 +440,20 @@ impl Thread {
     /// it is.
     #[inline]
     pub(crate) fn is_itself(&self) -> bool {
-        debug_assert!(self.key != Key::Own || self.inherited.is_none());
-        self.key == Key::Own
-            && self.is_budgeted()
-            && !self.budget.is_zero()
-            && self.change.is_none()
+        debug_assert!(self.key != Key::Own || !self.inherits);
+        self.key == Key::Own && self.is_budgeted() && !self.budget.is_zero() && !self.changes
     }
 
     /// Whether a pending change keeps further jobs from being released. (A reservation goes on to
     /// the end of its period.)
     pub(crate) fn is_closed(&self) -> bool {
-        self.change.is_some() && !matches!(self.constraint.class, Class::Reservation { .. })
+        self.changes && !matches!(self.constraint.class, Class::Reservation { .. })
     }
 
     /// Whether it is an endless body that nothing is promised to (any more): such a body can
     /// change at once, where a job is to be completed first. Not while it holds a resource.
     pub(crate) fn can_change_at_once(&self) -> bool {
         self.band == Band::Background && !self.constraint.class.runs_per_job() && self.held == 0
-    }
-
-    /// The zero-lag instant of the last job, not before `now`.
-    pub(crate) fn lag_until(&self, now: Instant) -> Instant {
-        let released_none = self.next_index == self.first_index;
-        let zero_lag = match self.deadline_of(self.last_arrival) {
-            deadline if deadline < Instant::MAX && !released_none => {
-                let separation = self.constraint.class.min_separation().unwrap_or_default();
-                let next = self.last_arrival.saturating_add(separation);
-                deadline.max(next)
-            }
-            _ => now,
-        };
-        zero_lag.max(self.zero_lag).max(now)
     }
 
     /// The absolute deadline of a job that arrives at `arrival`.

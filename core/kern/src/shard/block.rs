@@ -91,7 +91,7 @@ impl<P: Policy> Shard<P> {
             cause,
         });
         let t = &self.threads[thread];
-        if t.can_change_at_once() && t.change.is_some() {
+        if t.can_change_at_once() && t.changes {
             self.finish(thread, Outcome::Done, sink);
         } else {
             self.make_ready(thread, sink);

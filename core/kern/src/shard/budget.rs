@@ -31,10 +31,11 @@ impl<P: Policy> Shard<P> {
     #[inline(never)]
     pub(super) fn move_cache_delay(&mut self, preempted: Option<ThreadId>, to: Option<ThreadId>) {
         let Some(to) = to else { return };
-        let part = core::mem::take(&mut self.threads[to.index()].cache_delay);
-        let Some(preempted) = preempted.filter(|_| !part.is_zero()) else {
+        let owes = core::mem::take(&mut self.threads[to.index()].owes_delay);
+        let Some(preempted) = preempted.filter(|_| owes) else {
             return;
         };
+        let part = self.costs.cache_delay;
         let preempted = &mut self.threads[preempted.index()];
         if preempted.is_budgeted() {
             preempted.budget = preempted.budget.saturating_add(part);
@@ -180,7 +181,7 @@ impl<P: Policy> Shard<P> {
             self.throttle(thread, sink);
         } else if self.threads[thread].queued {
             let t = &mut self.threads[thread];
-            let effective = t.effective();
+            let effective = t.effective(&self.rares);
             if t.place == effective.band {
                 t.gave_way = false;
                 let place = t.place;
@@ -236,7 +237,7 @@ impl<P: Policy> Shard<P> {
         let blocked = self.threads[thread].state == State::Blocked;
         // A body that waits goes on waiting: it changes with the first period that it is ready in.
         let t = &self.threads[thread];
-        if t.change.is_some() && !blocked && t.held == 0 {
+        if t.changes && !blocked && t.held == 0 {
             self.dequeue(thread);
             self.threads[thread].job = None;
             self.threads[thread].state = State::Idle;
@@ -245,7 +246,7 @@ impl<P: Policy> Shard<P> {
         }
         let t = &self.threads[thread];
         let in_section = t.in_section && t.queued && !t.budget.is_zero();
-        let shielded = t.shields > 0 && t.queued;
+        let shielded = t.shields && t.queued;
         let (id, band) = (t.id(thread), t.place);
         let held = self.tree.holds(id);
         self.dequeue(thread);

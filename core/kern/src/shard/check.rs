@@ -32,6 +32,9 @@ impl<P: Policy> Shard<P> {
                     return Err("I2: only the thread of the last decision runs");
                 }
             }
+            if !self.rares.agrees(t) {
+                return Err("I10: a thread says what it has among the rare things");
+            }
             if t.taken > t.granted {
                 return Err("I4: no budget is taken before it is granted");
             }

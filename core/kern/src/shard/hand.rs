@@ -12,7 +12,7 @@ use punctual_order::{Attributes, Band, Policy};
 use super::{Front, Shard};
 use crate::effective::{Effective, Inherited};
 use crate::event::Event;
-use crate::thread::{JobStamp, Key, State, Thread};
+use crate::thread::{JobStamp, Key, Slot, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Sink, TraceEvent, WakeCause};
 
@@ -67,6 +67,7 @@ impl<P: Policy> Shard<P> {
         let waits = !t.wake_pending && t.job.is_some() && !t.gave_way && t.is_plain();
         let runs = h.is_ready_as(holder) && h.may_run_fast() && h.is_plain();
         let is_simple = at != of
+            && h.has_place()
             && self.locks.is_apart(of)
             && self.locks.is_apart(at)
             && self.costs.cache_delay.is_zero();
@@ -104,7 +105,8 @@ impl<P: Policy> Shard<P> {
         let lock = self.locks.contend(of, key, by);
         self.locks.wait(at, lock);
         let h = &mut self.threads[of];
-        h.inherited = Some(inherited);
+        let lent = self.rares.lend(h, &inherited);
+        debug_assert!(lent, "it has a place");
         h.key = Key::Differs;
         h.gave_way = false;
         h.state = State::Running;
@@ -139,8 +141,9 @@ impl<P: Policy> Shard<P> {
             band: Band::RealTime,
             attributes: t.own_attributes(),
         };
-        let inherits = t.inherited.is_some_and(|most| most.goes_before(own));
-        let returns = t.is_budgeted() && t.place == Band::RealTime && t.ceiling.is_none();
+        let most = self.rares.inherited(t);
+        let inherits = most.is_some_and(|most| most.goes_before(own));
+        let returns = t.is_budgeted() && t.place == Band::RealTime && !t.has_ceiling;
         let is_simple = w.generation == to.generation()
             && w.awaits_wake()
             && w.is_itself()
@@ -161,7 +164,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[at];
         t.book_fast(executed);
         t.state = State::Ready;
-        t.inherited = None;
+        self.rares.set_inherited(t, None);
         t.key = Key::Own;
         t.gave_way = false;
         let w = &mut self.threads[of];
@@ -183,13 +186,16 @@ impl<P: Policy> Shard<P> {
 }
 
 impl Thread {
+    /// Whether it has inherited before, so that there is a place for what it inherits.
+    #[inline]
+    fn has_place(&self) -> bool {
+        self.rare != Slot::NONE
+    }
+
     /// Whether it is ready, as urgent as by itself, on a budget of its own.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.inherited.is_none()
-            && self.ceiling.is_none()
-            && self.is_budgeted()
-            && self.place == Band::RealTime
+        !self.inherits && !self.has_ceiling && self.is_budgeted() && self.place == Band::RealTime
     }
 }
 

@@ -68,7 +68,7 @@ impl<P: Policy> Shard<P> {
         match (self.thread(a), self.thread(b)) {
             (Ok(a), Ok(b)) => {
                 let rank = |t: &Thread| {
-                    let (background, most, ..) = t.effective().rank(self.wait_order);
+                    let (background, most, ..) = t.effective(&self.rares).rank(self.wait_order);
                     (background, most)
                 };
                 rank(a) < rank(b)
@@ -81,7 +81,8 @@ impl<P: Policy> Shard<P> {
     /// The running thread is at least this urgent until told otherwise.
     pub(super) fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
         if let Some(id) = self.running {
-            self.threads[id.index()].ceiling = ceiling;
+            self.rares
+                .set_ceiling(&mut self.threads[id.index()], ceiling);
             self.inherit(id.index());
         }
     }
@@ -92,7 +93,7 @@ impl<P: Policy> Shard<P> {
     fn inherited(&self, thread: usize) -> Option<Inherited> {
         let t = &self.threads[thread];
         let order = t.constraint.order;
-        let mut most = t.ceiling.map(|ceiling| {
+        let mut most = self.rares.ceiling(t).map(|ceiling| {
             let band = match ceiling.absolute_deadline {
                 Instant::MAX => Band::Background,
                 _ => Band::RealTime,
@@ -116,7 +117,7 @@ impl<P: Policy> Shard<P> {
                 continue;
             }
             for waiter in self.locks.waiters(user.terms.resource) {
-                let mut effective = self.threads[waiter].effective();
+                let mut effective = self.threads[waiter].effective(&self.rares);
                 if hold.mode == Mode::Shared {
                     // Several readers inherit from one writer: they must not tie, and nobody
                     // who does not go before the writer may go before them.
@@ -147,15 +148,15 @@ impl<P: Policy> Shard<P> {
         while let Some(thread) = self.locks.next_to_look_at() {
             let inherited = self.inherited(thread);
             let t = &mut self.threads[thread];
-            if t.inherited == inherited {
+            if self.rares.inherited(t) == inherited.as_ref() {
                 continue;
             }
-            let before = t.effective();
-            t.inherited = inherited;
+            let before = t.effective(&self.rares);
+            self.rares.set_inherited(t, inherited);
             t.mark_key();
             // Ties go to who inherits, also if it let its equals go first before.
             let comes_back = inherited.is_some() && t.gave_way && t.place == Band::RealTime;
-            if t.effective() == before && !comes_back {
+            if t.effective(&self.rares) == before && !comes_back {
                 continue;
             }
             self.reposition(thread);
@@ -167,7 +168,8 @@ impl<P: Policy> Shard<P> {
 
     /// Whether to wait for those to be looked at would be to wait for `thread`.
     pub(super) fn leads_to(&mut self, thread: usize) -> bool {
-        let uses = |at: usize| self.threads[at].request.map(|request| request.of);
+        let (threads, rares) = (&self.threads, &self.rares);
+        let uses = |at: usize| rares.request(&threads[at]).map(|request| request.of);
         self.locks.leads_to(thread, uses)
     }
 
@@ -177,7 +179,7 @@ impl<P: Policy> Shard<P> {
         if !t.queued {
             return;
         }
-        let effective = t.effective();
+        let effective = t.effective(&self.rares);
         let (from, to) = (t.place, effective.band);
         t.place = to;
         t.gave_way = false;
@@ -205,7 +207,7 @@ impl<P: Policy> Shard<P> {
             let by_priority = u64::from(u32::MAX - user.terms.priority.number());
             return (false, by_priority, Instant::ZERO, 0);
         }
-        let effective = self.threads[user.thread as usize].effective();
+        let effective = self.threads[user.thread as usize].effective(&self.rares);
         effective.rank(terms.wait_order)
     }
 
@@ -220,10 +222,10 @@ impl<P: Policy> Shard<P> {
             if self.locks.waits_for(index).is_some() && t.state != State::Blocked {
                 return Err("I6: whoever waits for a lock is blocked");
             }
-            if t.inherited != self.inherited(index) {
+            if self.rares.inherited(t) != self.inherited(index).as_ref() {
                 return Err("I7: a thread inherits what its locks say");
             }
-            if t.queued && t.place != t.effective().band {
+            if t.queued && t.place != t.effective(&self.rares).band {
                 return Err("I7: a thread is queued where its effective priority counts");
             }
         }

@@ -177,7 +177,7 @@ impl<P: Policy> Shard<P> {
         t.state = State::Idle;
         match self.pool.pop(&mut t.backlog) {
             Some(pending) => self.start(thread, pending, sink),
-            None if t.change.is_some() => self.commit_change(thread, sink),
+            None if t.changes => self.commit_change(thread, sink),
             None => {}
         }
     }
@@ -192,21 +192,20 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
         self.leave_resources(thread, sink);
-        self.threads[thread].ceiling = None;
+        self.rares.set_ceiling(&mut self.threads[thread], None);
         self.locks.forget(thread);
         // It holds nothing and waits for nothing any more.
-        if self.threads[thread].inherited.is_some() || self.locks.has_to_look() {
+        if self.threads[thread].inherits || self.locks.has_to_look() {
             self.inherit(thread);
         }
         while let Some(pending) = self.pool.pop(&mut self.threads[thread].backlog) {
             self.unsettled -= u64::from(self.counts(thread, pending.arrival));
         }
-        self.threads[thread].early = 0;
         self.settle(thread, Outcome::Aborted, sink);
         self.end_segment(thread);
         let t = &mut self.threads[thread];
         t.job = None;
-        t.change = None;
+        self.rares.leave(t);
         t.state = State::Dead;
         let id = t.id(thread);
         sink.trace(self.now, TraceEvent::Ended { thread: id });

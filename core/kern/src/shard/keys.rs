@@ -55,14 +55,14 @@ impl<P: Policy> Shard<P> {
         for index in 0..self.rekeyed.len() {
             let thread = self.rekeyed[index] as usize;
             let t = &mut self.threads[thread];
-            t.key = match t.queued && t.inherited.is_none() {
+            t.key = match t.queued && !t.inherits {
                 true => Key::Own,
                 false => Key::Differs,
             };
             if !t.queued {
                 continue;
             }
-            let effective = t.effective();
+            let effective = t.effective(&self.rares);
             let a = effective.attributes;
             let ordered = TraceEvent::Ordered {
                 thread: t.id(thread),

@@ -60,7 +60,9 @@ impl<P: Policy> Shard<P> {
             // one: as if it could not wait any longer.
             return Ok(());
         }
-        self.threads[thread].request = Some(LockRequest { of, mode, until });
+        let request = LockRequest { of, mode, until };
+        self.rares
+            .set_request(&mut self.threads[thread], Some(request));
         self.try_lock(thread, sink);
         Ok(())
     }
@@ -69,11 +71,14 @@ impl<P: Policy> Shard<P> {
     /// no budget for it (then it is not ready any more, or lives on another budget).
     pub(super) fn try_lock<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        let Some(request) = t.request else { return };
+        let Some(request) = self.rares.request(t) else {
+            return;
+        };
         let length = self.locks.get(request.of).terms.length;
         let whole = t.constraint.class.budget().unwrap_or_default();
         // It may have to hand over the part of its budget for cold caches.
-        let needs = length.saturating_add(t.cache_delay);
+        let delay = t.owes_delay.then_some(self.costs.cache_delay);
+        let needs = length.saturating_add(delay.unwrap_or_default());
         if t.is_budgeted() && t.budget < needs && needs <= whole {
             self.exhaust(thread, sink);
             return;
@@ -83,7 +88,7 @@ impl<P: Policy> Shard<P> {
             return self.take(thread, request, sink);
         }
         if request.until.is_some_and(|until| until <= self.now) {
-            self.threads[thread].request = None;
+            self.rares.set_request(&mut self.threads[thread], None);
             return;
         }
         self.dequeue(thread);
@@ -103,7 +108,7 @@ impl<P: Policy> Shard<P> {
         }
         let rank = self.rank(of);
         let is_ahead = |waiter: usize| {
-            let request = self.threads[waiter].request;
+            let request = self.rares.request(&self.threads[waiter]);
             request.is_some_and(|r| r.mode == Mode::Exclusive && self.rank(r.of) < rank)
         };
         mode == Mode::Exclusive || !self.locks.waiters(resource).any(is_ahead)
@@ -147,7 +152,7 @@ impl<P: Policy> Shard<P> {
         self.locks.hold(of, mode, self.now);
         let resource = self.locks.get(of).terms.resource;
         let t = &mut self.threads[thread];
-        t.request = None;
+        self.rares.set_request(t, None);
         t.held += 1;
         self.tell(sink, thread, |thread, _| TraceEvent::Locked {
             thread,
@@ -156,13 +161,15 @@ impl<P: Policy> Shard<P> {
         });
         if self.shields(of) {
             let t = &mut self.threads[thread];
-            t.shields += 1;
+            self.rares.add_shield(t);
             // Whoever is not ready yet keeps others away from its first executed tick on.
             if t.queued {
                 self.tree.hold(t.id(thread), t.place);
             }
         }
-        self.threads[thread].reach += u32::from(self.reaches_out(of));
+        if self.reaches_out(of) {
+            self.rares.add_reach(&mut self.threads[thread]);
+        }
         self.tell_tree(of);
         self.inherit(thread);
     }
@@ -193,7 +200,7 @@ impl<P: Policy> Shard<P> {
         let of = of.filter(|&of| self.locks.get(of).hold.is_some());
         self.give_back(of.ok_or(Refusal::NotHeld(resource))?, sink);
         let t = &self.threads[thread];
-        if t.change.is_some() && t.queued && t.can_change_at_once() {
+        if t.changes && t.queued && t.can_change_at_once() {
             self.finish(thread, Outcome::Done, sink);
         }
         Ok(())
@@ -219,10 +226,12 @@ impl<P: Policy> Shard<P> {
     fn disarm(&mut self, of: u32) {
         let thread = self.locks.get(of).thread as usize;
         if self.shields(of) {
-            self.threads[thread].shields -= 1;
+            self.rares.remove_shield(&mut self.threads[thread]);
             self.stop_holding(thread);
         }
-        self.threads[thread].reach -= u32::from(self.reaches_out(of));
+        if self.reaches_out(of) {
+            self.rares.remove_reach(&mut self.threads[thread]);
+        }
         self.tell_tree(of);
     }
 
@@ -241,7 +250,7 @@ impl<P: Policy> Shard<P> {
         let mut next = self.locks.first_waiter(resource);
         while let Some(thread) = next {
             next = self.locks.next_waiter(thread);
-            let request = self.threads[thread].request;
+            let request = self.rares.request(&self.threads[thread]);
             if request.is_some_and(|r| is_free || self.is_grantable(r.of, r.mode)) {
                 self.resume(thread, WakeCause::Lock, sink);
             }
@@ -266,7 +275,8 @@ impl<P: Policy> Shard<P> {
     /// Who gets a resource next; equals in the order of their asking.
     fn most_urgent_waiter(&self, resource: u32) -> Option<(usize, LockRequest)> {
         let waiters = self.locks.waiters(resource);
-        let waiters = waiters.filter_map(|thread| Some((thread, self.threads[thread].request?)));
+        let request = |thread: usize| self.rares.request(&self.threads[thread]);
+        let waiters = waiters.filter_map(|thread| Some((thread, request(thread)?)));
         waiters.min_by_key(|(_, request)| self.rank(request.of))
     }
 
@@ -277,8 +287,7 @@ impl<P: Policy> Shard<P> {
         holder: ThreadId,
         key: u32,
     ) -> Result<(), Refusal> {
-        let waits_too = self.thread(holder)?.request.is_some()
-            || self.locks.waits_for(holder.index()).is_some();
+        let waits_too = self.thread(holder)?.asks || self.locks.waits_for(holder.index()).is_some();
         let is_circle = match waits_too {
             true => {
                 self.locks.look_at(holder.index());
@@ -325,7 +334,7 @@ impl<P: Policy> Shard<P> {
         }
         // Unless nobody waits for it any more.
         if let Some(lock) = self.locks.contended(from, key) {
-            if self.threads[to].request.is_none() {
+            if !self.threads[to].asks {
                 self.locks.hand(lock, to);
             } else {
                 // Who waits for a resource was not waiting for this lock: the runtime is mistaken.
@@ -348,9 +357,10 @@ impl<P: Policy> Shard<P> {
         let left = self.leave(thread);
         let t = &mut self.threads[thread];
         let id = t.id(thread);
-        if t.request.take().is_none() {
+        if !t.asks {
             return;
         }
+        self.rares.set_request(t, None);
         self.timeline.cancel(thread, Timer::Timeout);
         match left {
             // A writer that leaves may have kept readers out.
@@ -363,7 +373,7 @@ impl<P: Policy> Shard<P> {
     #[inline]
     pub(super) fn leave_resources<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
-        if t.held > 0 || t.request.is_some() || self.locks.waits_for(thread).is_some() {
+        if t.held > 0 || t.asks || self.locks.waits_for(thread).is_some() {
             self.leave_each_resource(thread, sink);
         }
     }

@@ -310,13 +310,13 @@ impl<P: Policy> Shard<P> {
         threads.filter_map(move |(index, t)| {
             let id = t.id(index);
             let ready = t.queued && self.tree.is_ready_in(id, child);
-            ready.then(|| (id, t.effective().attributes))
+            ready.then(|| (id, t.effective(&self.rares).attributes))
         })
     }
 
     /// Whether a thread stands above the background level of its scheduler now.
     pub fn is_above_background(&self, thread: ThreadId) -> bool {
         let place = self.threads.get(thread.index());
-        place.is_some_and(|t| t.effective().band == Band::RealTime)
+        place.is_some_and(|t| t.effective(&self.rares).band == Band::RealTime)
     }
 }

@@ -106,12 +106,14 @@ impl<P: Policy> Shard<P> {
     /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.
     fn take_over_arrivals<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        if t.early > 0 && matches!(t.constraint.class, Class::Sporadic { .. }) {
+        let early = self.rares.early(t);
+        if early > 0 && matches!(t.constraint.class, Class::Sporadic { .. }) {
             let at = t.next_release;
             self.set_timer(thread, Timer::Release, at);
             return;
         }
-        for _ in 0..core::mem::take(&mut t.early) {
+        self.rares.set_early(t, 0);
+        for _ in 0..early {
             self.lose(thread, sink);
         }
         let t = &mut self.threads[thread];
@@ -130,7 +132,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         // From now on a reservation's period runs to its zero-lag instant, and everything else
         // releases no more ([`Thread::is_closed`]); a throttled job still gets its budgets.
-        t.change = Some(constraint);
+        self.rares.set_change(t, constraint);
         if t.can_change_at_once() && t.queued {
             self.finish(thread, Outcome::Done, sink);
         } else if t.job.is_none() {
@@ -145,11 +147,11 @@ impl<P: Policy> Shard<P> {
     /// as nothing was released since an earlier change, that one's instant holds.
     pub(super) fn commit_change<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        let Some(constraint) = t.change.take() else {
+        let Some(constraint) = self.rares.take_change(t) else {
             return;
         };
-        let zero_lag = t.lag_until(self.now);
-        t.zero_lag = zero_lag;
+        let zero_lag = t.lag_until(self.now, &self.rares);
+        self.rares.set_zero_lag(t, zero_lag);
         self.tell(sink, thread, |thread, _| TraceEvent::Changed { thread });
         self.install(zero_lag, thread, constraint);
         self.await_first_release(thread);
@@ -160,7 +162,7 @@ impl<P: Policy> Shard<P> {
     /// From when on the phase of another constraint counts, if a thread asks for one now and its
     /// job ends before that; `None` for a stale id. O(1).
     pub fn change_counts_from(&self, thread: ThreadId, now: Instant) -> Option<Instant> {
-        Some(self.thread(thread).ok()?.lag_until(now))
+        Some(self.thread(thread).ok()?.lag_until(now, &self.rares))
     }
 
     /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of
@@ -244,8 +246,9 @@ impl<P: Policy> Shard<P> {
         // A policed thread: an early arrival may come now; else a throttled job gets its budget,
         // which uses up this place in the stream of releases.
         let t = &mut self.threads[thread];
-        if t.early > 0 {
-            t.early -= 1;
+        let early = self.rares.early(t);
+        if early > 0 {
+            self.rares.set_early(t, early - 1);
             self.release(thread, at, sink);
         } else if t.state == State::Throttled {
             t.last_arrival = at;
@@ -254,7 +257,7 @@ impl<P: Policy> Shard<P> {
             t.next_release = at;
         }
         let t = &self.threads[thread];
-        if t.early == 0 && t.state != State::Throttled {
+        if self.rares.early(t) == 0 && t.state != State::Throttled {
             self.timeline.cancel(thread, Timer::Release);
         }
     }
@@ -290,9 +293,10 @@ impl<P: Policy> Shard<P> {
             self.release(thread, arrival, sink);
             return Ok(());
         };
-        let first = t.next_index == t.first_index && arrival >= t.zero_lag;
+        let early = self.rares.early(t);
+        let first = t.next_index == t.first_index && arrival >= self.rares.zero_lag(t);
         // While a change is pending, arrivals wait for the new constraint.
-        if !t.is_closed() && t.early == 0 && (first || arrival >= t.next_release) {
+        if !t.is_closed() && early == 0 && (first || arrival >= t.next_release) {
             t.next_release = arrival.saturating_add(separation);
             self.release(thread, arrival, sink);
             // A replenishment that was due at this place of the stream came with the release; what
@@ -310,11 +314,11 @@ impl<P: Policy> Shard<P> {
             Late::Queue { backlog } => backlog,
             Late::Skip => 0,
         };
-        if t.early >= backlog.max(1) || u64::from(t.early) >= self.pool.capacity() {
+        if early >= backlog.max(1) || u64::from(early) >= self.pool.capacity() {
             self.lose(thread, sink);
             return Ok(());
         }
-        t.early += 1;
+        self.rares.set_early(t, early + 1);
         let at = t.next_release;
         if !self.timeline.is_set(thread, Timer::Release) {
             self.set_timer(thread, Timer::Release, at);
@@ -412,12 +416,12 @@ impl<P: Policy> Shard<P> {
 
     /// Lets go every successor of `source` that waited for nothing else. O(successors · log n).
     pub(super) fn advance<S: Sink>(&mut self, source: Source, frontier: u64, sink: &mut S) {
-        let mut place = 0;
-        while let Some(edge) = self.precedences.edge_from(source, place) {
+        let mut next = self.precedences.first_edge_from(source);
+        while let Some(edge) = next {
+            next = self.precedences.edge_after(edge);
             if let Some(successor) = self.precedences.advance(edge, frontier) {
                 self.predecessor_done(successor, sink);
             }
-            place += 1;
         }
     }
 }

@@ -64,7 +64,7 @@ impl<P: Policy> Shard<P> {
     pub fn waits_for_locks(&self, node: NodeId, policy: PolicyKind) -> bool {
         node == NodeId::ROOT
             && WaitOrder::of(policy) != self.wait_order
-            && (self.locks.has_contended() || self.threads.iter().any(|t| t.ceiling.is_some()))
+            && (self.locks.has_contended() || self.threads.iter().any(|t| t.has_ceiling))
     }
 
     /// What threads of the scheduler share is handed on in the order of its policy, which must stay
@@ -84,10 +84,10 @@ impl<P: Policy> Shard<P> {
             sink.trace(self.now, TraceEvent::FellBack { node, cause });
         }
         let mut most = MAX_PLACES_PER_ENTRY;
-        let threads = &self.threads;
+        let (threads, rares) = (&self.threads, &self.rares);
         let member = |index: usize| {
             let t = threads.get(index).filter(|t| t.state != State::Dead)?;
-            let ready = t.queued.then(|| (t.effective().attributes, t.place));
+            let ready = t.queued.then(|| (t.effective(rares).attributes, t.place));
             let thread = t.id(index);
             Some(Member { thread, ready })
         };

@@ -11,6 +11,7 @@ use crate::effective::WaitOrder;
 use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
+use crate::rare::Rares;
 use crate::thread::{Costs, Thread};
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
@@ -55,6 +56,7 @@ impl<P: Policy> Shard<P> {
             free: (0..u32::try_from(n).unwrap_or(u32::MAX))
                 .rev()
                 .collect::<Vec<_>>(),
+            rares: Rares::new(n),
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),

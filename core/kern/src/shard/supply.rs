@@ -80,7 +80,7 @@ impl<P: Policy> Shard<P> {
     /// O(1) for who holds nothing that spans schedulers, else [`Shard::raise_branch`] for each.
     #[inline]
     pub(super) fn raise(&mut self, thread: usize, up: bool) {
-        if self.threads[thread].reach == 0 {
+        if self.rares.reach(&self.threads[thread]) == 0 {
             return;
         }
         let mut next = self.locks.first_use(thread);
