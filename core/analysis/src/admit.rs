@@ -13,6 +13,7 @@ use crate::component::Component;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
+use crate::largest::Before;
 use crate::lookup::{task_name, tasks};
 use crate::node::Node;
 use crate::precedence::{self, Edge};
@@ -24,8 +25,8 @@ use crate::trials::Trials;
 use crate::utilization::{Sum, compare_with_one, parts_per_million};
 use crate::verdict::{BetweenSlots, CpuVerdict, Exactness, TaskVerdict, Verdict};
 use crate::{
-    background, chain, explain, fix, fixed_priority, gang, graph, levels, plan, quick, refuse,
-    schedulers, slack,
+    background, chain, explain, fix, fixed_priority, gang, graph, largest, levels, plan, quick,
+    refuse, schedulers, slack,
 };
 
 /// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
@@ -224,20 +225,20 @@ fn rows(
         let unknown = waits_unknown(system, node, solution);
         let unbounded = bounds.iter().any(Option::is_none);
         let loads = unbounded.then(|| levels::loads(node)).flatten();
+        let before = largest::before(node, bounds);
         let supply = explain::supply(node).map(|supply| format!("; supply: {supply}"));
         for (place, (entity, &bound)) in node.entities.iter().zip(bounds).enumerate() {
             let Some(task) = entity.who.task() else {
                 continue;
             };
             let row = &mut rows[task.index()];
-            fill(
-                row,
-                system,
-                (node, place),
-                bound,
-                &doubts,
-                whole != Some(task),
-            )?;
+            let before = before[place].as_ref().filter(|_| whole != Some(task));
+            let words = Words {
+                doubts: &doubts,
+                fold: whole != Some(task),
+                before,
+            };
+            fill(row, system, (node, place), bound, &words)?;
             if bound.is_none() {
                 let load = loads.as_ref().and_then(|loads| loads.get(place));
                 row.explanation = no_bound(node, place, load);
@@ -281,19 +282,27 @@ fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
     )
 }
 
+/// What the words of a row are made of.
+struct Words<'a> {
+    doubts: &'a Doubts<'a>,
+    /// Whether a long sum is folded.
+    fold: bool,
+    /// What goes before its worst job, where that is known already.
+    before: Option<&'a Before>,
+}
+
 fn fill(
     row: &mut TaskVerdict,
     system: &System,
     (node, place): (&Node, usize),
     bound: Option<Bound>,
-    doubts: &Doubts<'_>,
-    fold: bool,
+    words: &Words<'_>,
 ) -> Checked<()> {
     let entity = &node.entities[place];
     let allowed = decide::allowed_of(system, entity);
     row.response_bound = bound.map(|b| b.response);
     row.test = explain::test_of(node, entity, bound.map(|b| b.basis));
-    let reasons = doubts.about(place, allowed);
+    let reasons = words.doubts.about(place, allowed);
     row.exactness = if reasons.is_empty() {
         Exactness::Exact
     } else {
@@ -304,7 +313,7 @@ fn fill(
         .extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
     if let Some(bound) = bound {
         if let Basis::Job(worst) = bound.basis {
-            row.terms = explain::terms(system, node, (place, &worst), fold)?;
+            row.terms = explain::terms(system, node, (place, &worst), words.fold, words.before)?;
         }
         row.explanation = explain::bound(node, place, &bound, &row.terms);
     }

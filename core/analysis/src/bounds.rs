@@ -41,6 +41,8 @@ pub(crate) enum Basis {
     Window(Span),
     /// It is within this; the response itself is not computed.
     Feasible,
+    /// The closed upper bound under fixed priorities: the response would take too long to search.
+    Closed,
 }
 
 /// A bound on the response of one task, from arrival to completion.
@@ -63,6 +65,14 @@ impl Bound {
         Bound {
             response,
             basis: Basis::Feasible,
+        }
+    }
+
+    /// The closed upper bound.
+    fn closed(response: Span) -> Bound {
+        Bound {
+            response,
+            basis: Basis::Closed,
         }
     }
 
@@ -128,33 +138,25 @@ fn of_ranks(
 ) -> Checked<Vec<Option<Bound>>> {
     let count = node.entities.len();
     let Some(allowed) = allowed else {
-        let known = levels::responses(node, step_budget, STEPS);
-        // With a refusal that is certain, bounds that take too long to search stay unknown.
-        let is_refused = known.contains(&Known::Late);
-        let bounds = known
-            .into_iter()
-            .enumerate()
-            .map(|(place, known)| match known {
-                Known::Response(worst) => Ok(worst.map(Bound::of_job)),
-                Known::Late | Known::Nothing => match of_ranked(node, place, step_budget) {
-                    Err(AnalysisError::TooLong { .. }) if is_refused => Ok(None),
-                    found => found,
-                },
-            });
-        return bounds.collect();
+        return all_of_ranks(node, step_budget);
     };
     let shown = upper_bound::in_time(node, allowed);
     let known = match shown.iter().all(|&shown| shown) {
         true => Vec::new(),
-        false => levels::responses(node, step_budget, STEPS),
+        false => levels::responses(node, Some(allowed), step_budget, STEPS),
     };
     let mut bounds = vec![None; count];
+    let deadline = |place: usize| node.entities[place].deadline;
+    let late =
+        |(place, known): (usize, &Known)| levels::is_late(*known, allowed[place], deadline(place));
+    if known.iter().enumerate().any(late) {
+        return Ok(bounds);
+    }
     for (place, bound) in bounds.iter_mut().enumerate() {
         let enough = allowed[place];
         let found = match (shown[place], known.get(place)) {
             (true, _) => Some(Bound::within(enough)),
             (false, Some(Known::Response(worst))) => worst.map(Bound::of_job),
-            (false, Some(Known::Late)) if enough <= node.entities[place].deadline => None,
             (false, _) => {
                 let mut search_steps = step_budget.search_steps(STEPS);
                 fixed_priority::bound_response_time(node, place, Some(enough), &mut search_steps)?
@@ -165,6 +167,47 @@ fn of_ranks(
         if found.is_none_or(|b| b.response > enough) {
             break;
         }
+    }
+    Ok(bounds)
+}
+
+/// All bounds under fixed priority and FIFO. From the first search on that takes too long, the
+/// closed upper bound does where it is within the deadline.
+fn all_of_ranks(node: &Node, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
+    let known = levels::responses(node, None, step_budget, STEPS);
+    let deadline = |place: usize| node.entities[place].deadline;
+    // With a refusal that is certain, bounds that take too long to search stay unknown.
+    let mut all = known.iter().enumerate();
+    let is_refused = all.any(|(p, known)| levels::is_late(*known, deadline(p), deadline(p)));
+    let mut closed: Vec<Option<Span>> = Vec::new();
+    let mut bounds = Vec::with_capacity(known.len());
+    for (place, known) in known.into_iter().enumerate() {
+        let within = |closed: &[Option<Span>]| {
+            let response = closed.get(place).copied().flatten();
+            response
+                .filter(|&r| r <= deadline(place))
+                .map(Bound::closed)
+        };
+        if let Known::Response(worst) = known {
+            bounds.push(worst.map(Bound::of_job));
+            continue;
+        }
+        if let Some(bound) = within(&closed) {
+            bounds.push(Some(bound));
+            continue;
+        }
+        bounds.push(match of_ranked(node, place, step_budget) {
+            Err(AnalysisError::TooLong { what }) => {
+                if closed.is_empty() {
+                    closed = upper_bound::responses(node);
+                }
+                match within(&closed) {
+                    None if !is_refused => return Err(AnalysisError::TooLong { what }),
+                    bound => bound,
+                }
+            }
+            found => found?,
+        });
     }
     Ok(bounds)
 }

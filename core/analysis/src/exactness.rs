@@ -113,6 +113,7 @@ impl<'a> Doubts<'a> {
         match bound.basis {
             Basis::Window(_) => doubts.push("the bound is the busy window, not a job in it".into()),
             Basis::Feasible => doubts.push("the bound is the deadline, not a response".into()),
+            Basis::Closed => doubts.push("the bound is a closed sum, not a response".into()),
             Basis::Job(worst) => {
                 self.about_alignment(own, &mut doubts);
                 self.about_supply(own, worst.phase, &mut doubts);

@@ -15,6 +15,7 @@ use crate::bounds::{self, Basis, Bound};
 use crate::busy_window::{Interfering, Worst};
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
+use crate::largest::Before;
 use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
@@ -33,6 +34,10 @@ pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Tes
         (PolicyKind::Fifo, _) => named(
             "first come, first served busy window",
             "George and Minet 1997; Bozhko and Brandenburg 2020",
+        ),
+        (PolicyKind::FixedPriority { .. }, Some(Basis::Closed)) => named(
+            "closed upper bound on responses",
+            "Bini, Nguyen, Richard and Baruah 2009, Theorem 1",
         ),
         (PolicyKind::FixedPriority { .. }, _) if entity.whole => named(
             "non-preemptive response-time analysis",
@@ -120,18 +125,21 @@ impl Ord for Summand<'_> {
 }
 
 /// The summands of the completion of the worst job, its own first; with `fold` the largest, and the
-/// sum of the rest. O(n · log of those listed) for n entities of the node.
+/// sum of the rest. `before`: the summands of what goes before it, where those are known already.
+/// O(n · log of those listed) for n entities of the node, and without n where they are known.
 pub(crate) fn terms(
     system: &System,
     node: &Node,
     of: (usize, &Worst),
     fold: bool,
+    before: Option<&Before>,
 ) -> Checked<Vec<Term>> {
     let most = if fold { 2 * MOST_TERMS } else { usize::MAX };
+    let before = before.filter(|_| fold);
     let mut own = None;
     let mut largest: BinaryHeap<Reverse<Summand<'_>>> = BinaryHeap::new();
     let (mut all, mut work) = (0, Work::ZERO);
-    visit(system, node, of, |name, count, each| {
+    visit(system, node, of, before, |name, count, each| {
         if count == 0 || each.is_zero() {
             return;
         }
@@ -156,6 +164,14 @@ pub(crate) fn terms(
             *least = Reverse(summand);
         }
     })?;
+    if let Some(before) = before {
+        // All that goes before it, in place of those that were looked at.
+        let listed = before.largest.iter();
+        let seen = listed.map(|&(at, jobs)| node.entities[at].requests.cost.saturating_mul(jobs));
+        let seen = seen.fold(Work::ZERO, Work::saturating_add);
+        work = work.saturating_add(before.work.saturating_sub(seen));
+        all += before.tasks - before.largest.len();
+    }
     if all > most {
         while largest.len() >= MOST_TERMS {
             largest.pop();
@@ -190,15 +206,22 @@ fn visit<'a>(
     system: &'a System,
     node: &'a Node,
     (place, w): (usize, &Worst),
+    before: Option<&Before>,
     mut see: impl FnMut(Name<'a>, u64, Work),
 ) -> Checked<()> {
     let own = &node.entities[place];
     see(Name::Work(own.who), w.job + 1, own.requests.cost);
-    match node.policy {
-        PolicyKind::EarliestDeadlineFirst => {
+    match (before, node.policy) {
+        (Some(before), _) => {
+            for &(place, jobs) in &before.largest {
+                let other = &node.entities[place];
+                see(Name::Work(other.who), jobs, other.requests.cost);
+            }
+        }
+        (None, PolicyKind::EarliestDeadlineFirst) => {
             interference(spuri::interfering(node, place), w, &mut see)?;
         }
-        _ => interference(fixed_priority::interfering(node, place), w, &mut see)?,
+        (None, _) => interference(fixed_priority::interfering(node, place), w, &mut see)?,
     }
     if node.has_sections() || node.has_locks() {
         blocked(system, node, (place, w), &mut see)?;
@@ -264,6 +287,11 @@ pub(crate) fn bound(node: &Node, place: usize, bound: &Bound, terms: &[Term]) ->
         Basis::Feasible => format!(
             "at most its deadline of {}: the processor demand never exceeds the supply; the worst \
              response itself would take too long to search for",
+            bound.response.readable()
+        ),
+        Basis::Closed => format!(
+            "at most {}: all work that may go before it, once whole and then by its share of the \
+             CPU; the worst response itself would take too long to search for",
             bound.response.readable()
         ),
         Basis::Window(window) => {

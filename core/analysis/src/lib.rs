@@ -16,7 +16,7 @@
 //! `lookup` (tasks and schedulers by node) and `units` (spans and work in nanoseconds).
 //!
 //! Tests: `busy_window` (the fixed point behind every response), then those of the policies:
-//! `fixed_priority` (and FIFO; `levels`: many tasks at once), `edf` (QPA), `spuri` (EDF responses),
+//! `fixed_priority` (and FIFO; `levels`, `walk`: many tasks at once), `edf` (QPA), `spuri` (EDF responses),
 //! `round_robin`. Then
 //! `precedence` (waiting, across CPUs), `chain` (from end to end), `exactness`,
 //! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
@@ -57,6 +57,7 @@ mod grade;
 mod graph;
 mod handover;
 mod hyperperiod;
+mod largest;
 mod levels;
 mod lookup;
 mod node;
@@ -80,6 +81,7 @@ mod units;
 mod upper_bound;
 mod utilization;
 mod verdict;
+mod walk;
 
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, bounds_only, explained, is_admitted};
 pub use busiest::busiest;

@@ -333,7 +333,7 @@ fn missing_job<'a>(
     let by_window = matches!(
         bound,
         Some(Bound {
-            basis: Basis::Window(_) | Basis::Feasible,
+            basis: Basis::Window(_) | Basis::Feasible | Basis::Closed,
             ..
         })
     );
@@ -346,6 +346,12 @@ fn missing_job<'a>(
         }
         (PolicyKind::EarliestDeadlineFirst, Some(Basis::Job(worst))) => {
             return Ok(Some((spuri::query(node, place, Span::ZERO), worst)));
+        }
+        // The first job of all is late: no earlier one is.
+        (_, Some(Basis::Job(worst)))
+            if worst.offset.is_zero() && worst.phase == 0 && worst.response > allowed =>
+        {
+            return Ok(Some((fixed_priority::query(node, place, None), worst)));
         }
         _ => fixed_priority::query(node, place, Some(allowed)),
     };

@@ -76,7 +76,15 @@ impl Load {
 /// By place: whether this bound alone shows that the entity responds within what is `allowed`.
 /// All `false` where the bound does not apply. O(n log n).
 pub(crate) fn in_time(node: &Node, allowed: &[Span]) -> Vec<bool> {
-    let mut answers = vec![false; node.entities.len()];
+    let shown = responses(node).into_iter().zip(allowed);
+    shown
+        .map(|(response, allowed)| response.is_some_and(|r| r <= *allowed))
+        .collect()
+}
+
+/// By place: this bound on the response; all `None` where it does not apply. O(n log n).
+pub(crate) fn responses(node: &Node) -> Vec<Option<Span>> {
+    let mut answers = vec![None; node.entities.len()];
     if !applies(node) {
         return answers;
     }
@@ -94,7 +102,7 @@ pub(crate) fn in_time(node: &Node, allowed: &[Span]) -> Vec<bool> {
         for &place in level {
             let own = &node.entities[place];
             let interfering = together.minus(Load::of(&own.requests));
-            answers[place] = responds(own, interfering, below, allowed[place]);
+            answers[place] = response(own, interfering, below);
         }
         above = together;
     }
@@ -143,18 +151,16 @@ pub(crate) fn blocking_below(node: &Node, places: &[usize]) -> Vec<Work> {
     levels
 }
 
-/// Whether the bound of `own` is at most `allowed`.
-fn responds(own: &Entity, interfering: Load, blocking: Work, allowed: Span) -> bool {
+/// The bound of `own`; `None`: its share does not fit, or the bound is beyond 64 bits.
+fn response(own: &Entity, interfering: Load, blocking: Work) -> Option<Span> {
     let mine = Load::of(&own.requests);
     if interfering.share.saturating_add(mine.share) > WHOLE || interfering.share >= WHOLE {
-        return false;
+        return None;
     }
-    let Some(window) = allowed.checked_sub(own.requests.jitter) else {
-        return false;
-    };
     let work = u128::from(blocking.as_ns())
         .saturating_add(mine.cost)
         .saturating_add(interfering.cost);
-    let needed = work.saturating_mul(WHOLE).saturating_add(interfering.early);
-    needed <= u128::from(window.as_ns()).saturating_mul(WHOLE - interfering.share)
+    let needed = work.checked_mul(WHOLE)?.checked_add(interfering.early)?;
+    let window = u64::try_from(needed.div_ceil(WHOLE - interfering.share)).ok()?;
+    Span::from_ns(window).checked_add(own.requests.jitter)
 }
