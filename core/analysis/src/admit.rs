@@ -282,12 +282,12 @@ fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
     )
 }
 
-/// What the words of a row are made of.
+/// All that the words of a row are made of.
 struct Words<'a> {
     doubts: &'a Doubts<'a>,
     /// Whether a long sum is folded.
     fold: bool,
-    /// What goes before its worst job, where that is known already.
+    /// All that goes before its worst job, where that is known already.
     before: Option<&'a Before>,
 }
 

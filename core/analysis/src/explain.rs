@@ -15,7 +15,7 @@ use crate::bounds::{self, Basis, Bound};
 use crate::busy_window::{Interfering, Worst};
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
-use crate::largest::Before;
+use crate::largest::{Before, MOST_TERMS};
 use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
@@ -56,10 +56,6 @@ pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Tes
         ),
     }
 }
-
-/// Most terms of a bound that a verdict lists one by one, unless it is asked for all of them. Of
-/// more than twice as many it lists the largest, and adds up the rest.
-pub(crate) const MOST_TERMS: usize = 32;
 
 /// The name of a summand: only for those that are listed it is looked up.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! The largest summands of many bounds at once, for the words of a verdict
 //!
-//! A bound of thousands of summands lists the largest, and the sum of the rest. From the most urgent
-//! task downwards windows grow, and so does each summand: one walk through all releases keeps the
-//! largest up to date, where looking at each summand of each bound would take the square.
+//! A bound of thousands of summands lists the largest, and the sum of the rest. From the most
+//! urgent task downwards windows grow, and so does each summand. So one walk through all releases keeps
+//! the largest up to date. Looking at each summand of each bound would take the square.
 //!
 //! # Assumptions
 //! 1. Those of `levels`; tasks that share their priority are left to the summands one by one.
@@ -14,13 +14,16 @@ use core::cmp::Reverse;
 use crate::bounds::{Basis, Bound};
 use crate::entity::Entity;
 use crate::error::Checked;
-use crate::explain::MOST_TERMS;
 use crate::node::Node;
 use crate::units::{Span, Work};
 use crate::upper_bound;
 use crate::walk::Walk;
 
-/// What goes before one job: all work, of how many tasks, and those with most of it.
+/// Most terms of a bound that a verdict lists one by one, unless it is asked for all of them. Of
+/// more than twice as many it lists the largest, and adds up the rest.
+pub(crate) const MOST_TERMS: usize = 32;
+
+/// The work before one job: all of it, of how many tasks, and those with most of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Before {
     pub(crate) work: Work,
@@ -49,7 +52,7 @@ impl Largest {
         }
     }
 
-    /// A summand that is new or has grown. O(1), or O([`MOST_TERMS`]) when it is one of the largest.
+    /// A summand that is new or has grown. O(1), or O([`MOST_TERMS`]) for one of the largest.
     fn see(&mut self, place: usize, jobs: u64, each: Work) {
         let summand = (each.saturating_mul(jobs), Reverse(place), jobs);
         if self.is_in[place] {
@@ -71,7 +74,7 @@ impl Largest {
     }
 }
 
-/// By place: what goes before its worst job, where so many tasks do that their sum is folded. `None`
+/// By place: all that goes before its worst job, where the sum is long enough to be folded. `None`
 /// where a walk does not tell. O((n + releases in the longest window) · log n).
 pub(crate) fn before(node: &Node, bounds: &[Option<Bound>]) -> Vec<Option<Before>> {
     let mut found = vec![None; node.entities.len()];

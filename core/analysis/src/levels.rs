@@ -11,8 +11,8 @@
 //! A task that is alone on its level has as many jobs in the window as it arrives in; each extends
 //! it by its own cost, and the response of the k-th is w − k·T.
 //!
-//! When the window of a level of several is over before anything of the level arrives again, each of
-//! its tasks has one job in it. A job that arrives one tick after all others waits for all of them
+//! When the window of a level of several is over before anything of the level arrives again, each
+//! of its tasks has one job in it. A job that arrives one tick after all others waits for all of them
 //! (w − 1), one that no other can be behind has w. Whatever this does not answer is left to the
 //! search, so both together are as exact as it.
 //!

@@ -16,8 +16,8 @@
 //! `lookup` (tasks and schedulers by node) and `units` (spans and work in nanoseconds).
 //!
 //! Tests: `busy_window` (the fixed point behind every response), then those of the policies:
-//! `fixed_priority` (and FIFO; `levels`, `walk`: many tasks at once), `edf` (QPA), `spuri` (EDF responses),
-//! `round_robin`. Then
+//! `fixed_priority` (and FIFO; `levels`, `walk`, `largest`: many tasks at once), `edf` (QPA),
+//! `spuri` (EDF responses), `round_robin`. Then
 //! `precedence` (waiting, across CPUs), `chain` (from end to end), `exactness`,
 //! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
 //! (a cross-check: every job, simulated), `transition` (changes of a running system).
