@@ -1,8 +1,8 @@
 //! The largest summands of many bounds at once, for the words of a verdict
 //!
 //! A bound of thousands of summands lists the largest, and the sum of the rest. From the most
-//! urgent task downwards windows grow, and so does each summand. So one walk through all releases keeps
-//! the largest up to date. Looking at each summand of each bound would take the square.
+//! urgent task downwards windows grow, and so does each summand. So one walk through all releases
+//! keeps the largest up to date. Looking at each summand of each bound would take the square.
 //!
 //! # Assumptions
 //! 1. Those of `levels`; tasks that share their priority are left to the summands one by one.

@@ -12,9 +12,9 @@
 //! it by its own cost, and the response of the k-th is w − k·T.
 //!
 //! When the window of a level of several is over before anything of the level arrives again, each
-//! of its tasks has one job in it. A job that arrives one tick after all others waits for all of them
-//! (w − 1), one that no other can be behind has w. Whatever this does not answer is left to the
-//! search, so both together are as exact as it.
+//! of its tasks has one job in it. A job that arrives one tick after all others waits for all of
+//! them (w − 1), one that no other can be behind has w. Whatever this does not answer is left to
+//! the search, so both together are as exact as it.
 //!
 //! # Assumptions
 //! 1. Those of the response-time analysis (`fixed_priority`), on a dedicated processor.
