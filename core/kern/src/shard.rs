@@ -5,13 +5,15 @@
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `agenda`
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
-//! `fast`: entries with nothing due, `front` and `hand`: those that change the front of a queue;
+//! `fast`: entries with nothing due, `front`, `hand` and `come`: those that change the front of a
+//! queue;
 //! `due`: what the last decision named is due.
 
 mod agenda;
 mod block;
 mod budget;
 mod check;
+mod come;
 mod due;
 mod fast;
 mod front;

@@ -110,6 +110,20 @@ impl Timeline {
         self.soonest = self.get(ROOT).at();
     }
 
+    /// Sets a timer that is not set. Most are of a thread that begins, and later than the others.
+    #[inline]
+    pub(crate) fn add(&mut self, thread: usize, timer: Timer, at: Instant, order: u32) {
+        let id = id_of(thread, timer);
+        debug_assert!(self.place_of(id).is_none());
+        let due = Due::new(at, order, id);
+        let place = ROOT + self.len;
+        if place == ROOT || due < self.get(parent(place)) {
+            return self.set(thread, timer, at, order);
+        }
+        self.put(place, due);
+        self.len += 1;
+    }
+
     /// The earliest timer comes again, at a later instant.
     #[inline]
     pub(crate) fn defer_first(&mut self, at: Instant) {
@@ -134,6 +148,13 @@ impl Timeline {
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         (self.len > 0).then_some(self.soonest)
+    }
+
+    /// Whether all timers but the earliest are later than `now`.
+    #[inline]
+    pub(crate) fn others_are_later(&self, now: Instant) -> bool {
+        let others = self.groups.get((ROOT / ARITY) as usize + 1);
+        others.is_none_or(|Group(dues)| dues.iter().all(|due| due.at() > now))
     }
 
     /// The earliest timer, which there is: its thread and what it is for. It stays until moved or
@@ -280,7 +301,10 @@ mod tests {
             } else {
                 list.retain(|due| due.2 != id);
                 let at = Instant::from_ticks((x >> 40) % 97);
-                timeline.set(thread, timer, at, id % 7);
+                match timeline.is_set(thread, timer) {
+                    true => timeline.set(thread, timer, at, id % 7),
+                    false => timeline.add(thread, timer, at, id % 7),
+                }
                 list.push((at, id % 7, id));
             }
             list.sort_unstable();
@@ -290,6 +314,11 @@ mod tests {
                 assert_eq!(id_of(thread, timer), id);
             }
             assert_eq!(timeline.next(), first.map(|first| first.0));
+            let second = list.get(1).map_or(u64::MAX, |due| due.0.ticks());
+            for now in [second.saturating_sub(1), second, 50] {
+                let later = timeline.others_are_later(Instant::from_ticks(now));
+                assert_eq!(later, now < second || list.len() < 2 && now < u64::MAX);
+            }
             assert_eq!(timeline.len as usize, list.len());
             assert_eq!(
                 timeline.is_set(thread, timer),

@@ -70,7 +70,8 @@ pub trait Sink {
         self.turn(now, !matches!(change, TraceEvent::Blocked { .. }), run);
     }
 
-    /// [`Sink::entry_of_change`] in which a thread is queued by another key besides.
+    /// [`Sink::entry_of_change`] in which more is told of a thread: that it is queued by another
+    /// key besides; that a job was released and starts; that its job and it have ended.
     #[inline]
     fn entry_of_changes(
         &mut self,
@@ -88,13 +89,46 @@ pub trait Sink {
         &mut self,
         now: Instant,
         event: &Event,
-        (change, ordered): (TraceEvent, TraceEvent),
+        (change, other): (TraceEvent, TraceEvent),
         run: (ThreadId, ThreadId, Option<Instant>),
     ) {
         self.begin(&Entry::at(now, event));
         self.trace(now, change);
-        self.trace(now, ordered);
-        self.turn(now, !matches!(change, TraceEvent::Blocked { .. }), run);
+        self.trace(now, other);
+        let leaves = matches!(
+            change,
+            TraceEvent::Blocked { .. } | TraceEvent::Completed { .. }
+        );
+        self.turn(now, !leaves, run);
+    }
+
+    /// [`Sink::entry_of_change`] in which a thread is created, its first job is released, and
+    /// starts.
+    #[inline]
+    fn entry_of_birth(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.entry_of_birth_in_parts(now, event, changes, run);
+    }
+
+    /// [`Sink::entry_of_birth`] as the six calls.
+    #[inline]
+    fn entry_of_birth_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        (created, released, started): (TraceEvent, TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.begin(&Entry::at(now, event));
+        self.trace(now, created);
+        self.trace(now, released);
+        self.trace(now, started);
+        self.turn(now, true, run);
     }
 
     /// A switch and its decision, reported.

@@ -317,7 +317,7 @@ pub struct Frequency {
     hertz: u64,
 }
 
-const NS_PER_SECOND: u128 = 1_000_000_000;
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Frequency {
     /// A timeline that counts nanoseconds.
@@ -343,13 +343,13 @@ impl Frequency {
     /// happen).
     #[inline]
     pub fn ticks_up(self, ns: u64) -> u64 {
-        saturate((u128::from(ns) * u128::from(self.hertz)).div_ceil(NS_PER_SECOND))
+        scale::<true>(ns, self.hertz, NS_PER_SECOND)
     }
 
     /// Nanoseconds to ticks, rounded down (for supply).
     #[inline]
     pub fn ticks_down(self, ns: u64) -> u64 {
-        saturate(u128::from(ns) * u128::from(self.hertz) / NS_PER_SECOND)
+        scale::<false>(ns, self.hertz, NS_PER_SECOND)
     }
 
     /// Nanoseconds to ticks, rounded to the nearest.
@@ -363,22 +363,47 @@ impl Frequency {
     /// Ticks to nanoseconds, rounded up (for observed responses and demand).
     #[inline]
     pub fn ns_up(self, ticks: u64) -> u64 {
-        saturate((u128::from(ticks) * NS_PER_SECOND).div_ceil(u128::from(self.hertz)))
+        scale::<true>(ticks, NS_PER_SECOND, self.hertz)
     }
 
     /// Ticks to nanoseconds, rounded down (for supply).
     #[inline]
     pub fn ns_down(self, ticks: u64) -> u64 {
-        saturate(u128::from(ticks) * NS_PER_SECOND / u128::from(self.hertz))
+        scale::<false>(ticks, NS_PER_SECOND, self.hertz)
     }
 }
 
-fn saturate(value: u128) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
+/// `value · multiplier / divisor`, rounded up or down; saturates. The whole parts of the quotient
+/// and the rest are multiplied apart, so that 64 bits are enough for all rates below 18 GHz.
+#[inline]
+fn scale<const UP: bool>(value: u64, multiplier: u64, divisor: u64) -> u64 {
+    let (whole, rest) = (value / divisor, value % divisor);
+    let (Some(whole), Some(rest)) = (whole.checked_mul(multiplier), rest.checked_mul(multiplier))
+    else {
+        return scale_apart::<UP>(value, multiplier, divisor);
+    };
+    let part = match UP {
+        true => rest.div_ceil(divisor),
+        false => rest / divisor,
+    };
+    whole.saturating_add(part)
+}
+
+/// The same in 128 bits.
+#[cold]
+fn scale_apart<const UP: bool>(value: u64, multiplier: u64, divisor: u64) -> u64 {
+    let product = u128::from(value) * u128::from(multiplier);
+    let quotient = match UP {
+        true => product.div_ceil(u128::from(divisor)),
+        false => product / u128::from(divisor),
+    };
+    u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]
@@ -398,6 +423,40 @@ mod tests {
         assert_eq!(f.ns_up(1), 1);
         assert_eq!(f.ns_down(1), 0);
         assert_eq!(f.ns_up(f.ticks_up(1_000_000)), 1_000_000);
+    }
+
+    #[test]
+    fn conversions_in_64_and_in_128_bits_are_the_same() {
+        let rates = [
+            1,
+            3,
+            32_768,
+            1_000_000_000,
+            2_596_123_457,
+            1 << 34,
+            1 << 35,
+            u64::MAX,
+        ];
+        let near = |at: u64| [at.saturating_sub(1), at, at.saturating_add(1)];
+        let powers = (0..64).flat_map(|bit| near(1 << bit));
+        let seconds = [1, 7, 18_446_744_073, 1 << 40].map(|n: u64| n.saturating_mul(NS_PER_SECOND));
+        let values: Vec<u64> = powers.chain(seconds.into_iter().flat_map(near)).collect();
+        for (hertz, &value) in rates
+            .iter()
+            .flat_map(|&f| values.iter().map(move |v| (f, v)))
+        {
+            for (to, from) in [(hertz, NS_PER_SECOND), (NS_PER_SECOND, hertz)] {
+                let up = (
+                    scale::<true>(value, to, from),
+                    scale_apart::<true>(value, to, from),
+                );
+                let down = (
+                    scale::<false>(value, to, from),
+                    scale_apart::<false>(value, to, from),
+                );
+                assert_eq!((up.0, down.0), (up.1, down.1), "{value} · {to} / {from}");
+            }
+        }
     }
 
     #[test]

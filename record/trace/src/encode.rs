@@ -3,8 +3,10 @@
 //! The most frequent records are stored without a look at the table of forms: they are on the
 //! scheduling path of a live run.
 
-use punctual_kern::{Ceiling, Decision, Event, Next, Taker, TraceEvent, Uncharged, WakeCause};
-use punctual_model::{Instant, ThreadId};
+use punctual_kern::{
+    Ceiling, Decision, Event, Next, Outcome, Taker, TraceEvent, Uncharged, WakeCause,
+};
+use punctual_model::{Class, Instant, Late, OnOverrun, ThreadId};
 
 use crate::form::{self, Prefix};
 use crate::record::{Record, RecordedEntry};
@@ -202,6 +204,131 @@ pub(crate) fn passing(
         }
         _ => None,
     }
+}
+
+/// As [`turn`] where a job is released and starts; or where the running thread ends, and with it
+/// its job.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn coming(
+    now: Instant,
+    event: &Event,
+    changes: &(TraceEvent, TraceEvent),
+    (from, to, arm): (ThreadId, ThreadId, Option<Instant>),
+) -> Option<[u64; 18]> {
+    let (now, id) = (now.ticks(), ThreadId::word);
+    let (switched, runs) = (head(form::SWITCHED), head(form::RUN) | no_arm(arm));
+    let (left, next, arm) = (id(from), id(to), arm_word(arm));
+    match (event, changes) {
+        (Event::Tick, (released, started)) => {
+            let [r0, r1, r2, r3, r4] = released_words(released)?;
+            let [s0, s1, s2, s3] = started_words(started)?;
+            let kind = head(form::TICK);
+            Some([
+                kind, now, r0, r1, r2, r3, r4, s0, s1, s2, s3, switched, left, next, 1, runs, next,
+                arm,
+            ])
+        }
+        (
+            Event::Exit,
+            (
+                TraceEvent::Completed {
+                    thread,
+                    job,
+                    outcome,
+                    arrival,
+                    deadline,
+                    received,
+                },
+                TraceEvent::Ended { thread: gone },
+            ),
+        ) => {
+            let kind = head(form::EXIT);
+            let (completed, thread, outcome) =
+                (head(form::COMPLETED), id(*thread), Outcome::word(*outcome));
+            let (arrival, deadline) = (arrival.ticks(), deadline.ticks());
+            let (received, ended, gone) = (received.ticks(), head(form::ENDED), id(*gone));
+            Some([
+                kind, now, completed, thread, *job, outcome, arrival, deadline, received, ended,
+                gone, switched, left, next, 0, runs, next, arm,
+            ])
+        }
+        _ => None,
+    }
+}
+
+/// As [`coming`] where a thread of periodic jobs is created.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn birth(
+    now: Instant,
+    event: &Event,
+    (created, released, started): &(TraceEvent, TraceEvent, TraceEvent),
+    (from, to, arm): (ThreadId, ThreadId, Option<Instant>),
+) -> Option<[u64; 32]> {
+    let (Event::Create(c), TraceEvent::Created { thread }) = (event, created) else {
+        return None;
+    };
+    let Class::Periodic {
+        period,
+        wcet,
+        relative_deadline,
+    } = c.class
+    else {
+        return None;
+    };
+    let (late, backlog, absent) = match c.late {
+        Late::Queue { backlog } => (0, backlog.into(), 0),
+        // The ninth column is absent.
+        Late::Skip => (1, 0, 1 << 16),
+    };
+    let [r0, r1, r2, r3, r4] = released_words(released)?;
+    let [s0, s1, s2, s3] = started_words(started)?;
+    let (now, id) = (now.ticks(), ThreadId::word);
+    let (kind, born, thread) = (
+        head(form::CREATE) | absent,
+        head(form::CREATED),
+        id(*thread),
+    );
+    let (period, wcet, relative) = (period.ticks(), wcet.ticks(), relative_deadline.ticks());
+    let (priority, phase) = (u64::from(c.priority.number()), c.phase.ticks());
+    let (rule, order) = (OnOverrun::word(c.on_overrun), u64::from(c.order));
+    let (until, fed) = (c.until.ticks(), u64::from(c.fed));
+    let (switched, runs) = (head(form::SWITCHED), head(form::RUN) | no_arm(arm));
+    let (left, next, arm) = (id(from), id(to), arm_word(arm));
+    Some([
+        kind, now, 0, period, wcet, relative, priority, phase, late, backlog, rule, order, until,
+        fed, born, thread, r0, r1, r2, r3, r4, s0, s1, s2, s3, switched, left, next, 1, runs, next,
+        arm,
+    ])
+}
+
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn released_words(released: &TraceEvent) -> Option<[u64; 5]> {
+    let TraceEvent::Released {
+        thread,
+        job,
+        arrival,
+        deadline,
+    } = *released
+    else {
+        return None;
+    };
+    let (kind, thread) = (head(form::RELEASED), ThreadId::word(thread));
+    Some([kind, thread, job, arrival.ticks(), deadline.ticks()])
+}
+
+/// A job that starts on a budget.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn started_words(started: &TraceEvent) -> Option<[u64; 4]> {
+    let TraceEvent::Started {
+        thread,
+        job,
+        budget: Some(budget),
+    } = *started
+    else {
+        return None;
+    };
+    let (kind, thread) = (head(form::STARTED), ThreadId::word(thread));
+    Some([kind, thread, job, budget.ticks()])
 }
 
 /// Hands the words of a decision to `put`; those of the most frequent kind without a call, and

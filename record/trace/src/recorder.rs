@@ -177,10 +177,29 @@ impl Sink for Recorder {
     ) {
         self.ring.commit();
         self.now = now;
+        if let Some(words) = encode::coming(now, event, &changes, run) {
+            return self.put_whole(words);
+        }
         match encode::passing(now, event, &changes, run) {
             Some(Passing::Lent(words)) => self.put_whole(words),
             Some(Passing::Handed(words)) => self.put_whole(words),
             None => self.entry_of_changes_in_parts(now, event, changes, run),
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry_of_birth(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, TraceEvent, TraceEvent),
+        run: (ThreadId, ThreadId, Option<Instant>),
+    ) {
+        self.ring.commit();
+        self.now = now;
+        match encode::birth(now, event, &changes, run) {
+            Some(words) => self.put_whole(words),
+            None => self.entry_of_birth_in_parts(now, event, changes, run),
         }
     }
 }
@@ -189,8 +208,8 @@ impl Sink for Recorder {
 mod tests {
     use super::*;
     use crate::Record;
-    use punctual_kern::{Next, WakeCause};
-    use punctual_model::Priority;
+    use punctual_kern::{Constraint, Next, Outcome, WakeCause};
+    use punctual_model::{Class, Late, Priority, Span, Work};
 
     fn entry(recorder: &mut Recorder, at: u64) {
         let now = Instant::from_ticks(at);
@@ -315,6 +334,76 @@ mod tests {
         let records = whole.finish();
         assert_eq!(records, parts.finish());
         assert_eq!(records.0.iter().count(), 5 * entries.len());
+    }
+
+    #[test]
+    fn a_thread_that_comes_or_goes_is_recorded_at_once_as_in_parts() {
+        let (from, to) = (ThreadId::new(1, 3), ThreadId::new(2, 4));
+        let at = Instant::from_ticks;
+        let class = Class::Periodic {
+            period: Span::from_ticks(90),
+            wcet: Work::from_ticks(7),
+            relative_deadline: Span::from_ticks(80),
+        };
+        let constraint = |late, class| Constraint {
+            class,
+            priority: Priority::new(6),
+            late,
+            order: 12,
+            ..Constraint::default()
+        };
+        let created = TraceEvent::Created { thread: to };
+        let released = TraceEvent::Released {
+            thread: to,
+            job: 5,
+            arrival: at(4),
+            deadline: at(84),
+        };
+        let started = |budget| TraceEvent::Started {
+            thread: to,
+            job: 5,
+            budget,
+        };
+        let completed = TraceEvent::Completed {
+            thread: from,
+            job: 8,
+            outcome: Outcome::Aborted,
+            arrival: at(2),
+            deadline: at(82),
+            received: Work::from_ticks(3),
+        };
+        let ended = TraceEvent::Ended { thread: from };
+        let some = started(Some(Work::from_ticks(7)));
+        let changes = [
+            (Event::Tick, released, some),
+            (Event::Tick, released, started(None)),
+            (Event::Yield, released, some),
+            (Event::Exit, completed, ended),
+            (Event::Exit, ended, completed),
+        ];
+        let births = [
+            (constraint(Late::Queue { backlog: 9 }, class), some),
+            (constraint(Late::Skip, class), some),
+            (constraint(Late::Skip, class), started(None)),
+            (constraint(Late::Skip, Class::Aperiodic), some),
+        ];
+        let recorder = || Recorder::with_capacity(8_192).expect("two pages");
+        let (mut whole, mut parts) = (recorder(), recorder());
+        for (now, arm) in [(at(5), Some(at(80))), (at(6), None)] {
+            let run = (from, to, arm);
+            for (event, one, other) in changes {
+                whole.entry_of_changes(now, &event, (one, other), run);
+                parts.entry_of_changes_in_parts(now, &event, (one, other), run);
+            }
+            for (constraint, started) in births {
+                let (event, all) = (Event::Create(constraint), (created, released, started));
+                whole.entry_of_birth(now, &event, all, run);
+                parts.entry_of_birth_in_parts(now, &event, all, run);
+            }
+        }
+        let records = whole.finish();
+        assert_eq!(records, parts.finish());
+        assert_eq!(records.0.iter().count(), 2 * (5 * 5 + 4 * 6));
     }
 
     #[test]

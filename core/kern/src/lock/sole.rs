@@ -11,6 +11,13 @@ impl Locks {
         links.contended == END && links.waits_for == END
     }
 
+    /// [`Locks::forget`] of such a thread.
+    #[inline]
+    pub(crate) fn forget_declared(&mut self, thread: usize) {
+        debug_assert!(self.is_apart(thread));
+        self.threads[thread].declared = END;
+    }
+
     /// Whether somebody waits for something that a thread holds under a key of its runtime.
     #[inline]
     pub(crate) fn holds_contended(&self, thread: usize) -> bool {

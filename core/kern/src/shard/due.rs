@@ -3,7 +3,9 @@
 //! A timer is due at this instant and none before it, a budget ends with it, or nobody runs. What
 //! else the slow path looks for cannot be there: the running thread holds nothing, one policy
 //! orders the CPU, and there is no plan. All jobs of a simulation that use up their budgets come
-//! and end so. The parts are those of the other paths; `tests/kern/fast_path.rs` compares them.
+//! and end so. A tick may come later, as the signal of a timer does: nothing happens between what
+//! is due and the tick. The parts are those of the other paths; `tests/kern/fast_path.rs` compares
+//! them.
 
 use punctual_model::Instant;
 use punctual_order::{Next, Policy};
@@ -14,7 +16,8 @@ use crate::trace::Sink;
 
 impl<P: Policy> Shard<P> {
     /// Handles an event as [`Shard::handle`] does, up to the instant that the last decision named,
-    /// also while nobody runs; `None`: something else may be due, and nothing has happened.
+    /// and a tick also behind it; also while nobody runs. `None`: something else may be due, and
+    /// nothing has happened.
     #[inline]
     pub fn handle_when_due<S: Sink>(
         &mut self,
@@ -24,7 +27,8 @@ impl<P: Policy> Shard<P> {
     ) -> Option<Decision> {
         let now = now.max(self.now);
         // The first instant stands for a path that is closed.
-        if now > self.fast_until || self.fast_until == Instant::ZERO {
+        let is_late = now > self.fast_until && *event != Event::Tick;
+        if is_late || self.fast_until == Instant::ZERO {
             return None;
         }
         let arm = self.enter_when_due(now, event, sink)?;

@@ -213,7 +213,7 @@ impl Thread {
     /// Whether it is ready as this thread, on a budget, and nothing has to be looked into before it
     /// runs.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn runs_fast(&self, id: ThreadId) -> bool {
+    pub(super) fn runs_fast(&self, id: ThreadId) -> bool {
         self.is_ready_as(id) && self.may_run_fast() && self.is_budgeted()
     }
 

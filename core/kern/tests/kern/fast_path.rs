@@ -4,7 +4,7 @@ use punctual_kern::{
     Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Front, Message, Next, Shard,
     Sink, Source, TraceEvent, Tree, Uncharged,
 };
-use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId};
+use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId, Work};
 use punctual_policy::AnyPolicy;
 
 use crate::contended::random_wait;
@@ -58,8 +58,9 @@ struct Both {
     due: u32,
     /// By how many of them a thread came or went.
     births: u32,
-    /// How many yields, wake-ups, waits, waits for a lock and hand-overs took the shortest way.
-    turns: [u32; 5],
+    /// How many yields, wake-ups, waits, waits for a lock, hand-overs, releases, creations and ends
+    /// took the shortest way.
+    turns: [u32; 8],
 }
 
 impl Both {
@@ -67,6 +68,7 @@ impl Both {
         let kind = POLICIES[usize::try_from(seed % 5).unwrap()];
         let mut capacity = Capacity::for_threads(8);
         capacity.background_turn = Span::from_ticks(4);
+        capacity.grace = Work::from_ticks(seed / 10 % 3);
         let shard = |nodes| {
             let capacity = Capacity { nodes, ..capacity };
             let policy = AnyPolicy::new(kind, capacity.entities(), &[]);
@@ -81,7 +83,7 @@ impl Both {
             yielded: 0,
             due: 0,
             births: 0,
-            turns: [0; 5],
+            turns: [0; 8],
         }
     }
 
@@ -116,6 +118,9 @@ impl Both {
                 (3, fast.wait_front(now, (holder, key), told))
             }
             Event::HandOver { key, from, to } => (4, fast.hand_front(now, (key, from, to), told)),
+            Event::Tick => (5, fast.release_front(now, told)),
+            Event::Create(_) => (6, fast.create_front(now, event, told)),
+            Event::Exit => (7, fast.exit_front(now, told)),
             _ => return None,
         };
         match front {
@@ -338,7 +343,7 @@ fn equals_that_yield_take_the_same_turns_on_both_paths() {
 
 /// Seven threads that wake and wait, and of which one wants a lock of a runtime that another one
 /// holds, as nearly always: how many entries of each kind took the shortest way.
-fn history_of_a_lock(seed: u64) -> [u32; 5] {
+fn history_of_a_lock(seed: u64) -> [u32; 8] {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for order in 0..6 {
@@ -403,12 +408,67 @@ fn history_of_a_lock(seed: u64) -> [u32; 5] {
 
 #[test]
 fn wakes_waits_and_locks_of_a_runtime_take_the_same_turns_on_both_paths() {
-    let mut turns = [0; 5];
+    take_turns(history_of_a_lock, &[200, 200, 1_000, 600, 500]);
+}
+
+/// At least so many entries of each kind take the shortest way in two thousand histories.
+fn take_turns(history: fn(u64) -> [u32; 8], least: &[u32]) {
+    let mut turns = [0; 8];
     for seed in 0..2_000 {
-        let of_one = history_of_a_lock(seed);
+        let of_one = history(seed);
         turns.iter_mut().zip(of_one).for_each(|(sum, n)| *sum += n);
     }
-    let least = [200, 200, 1_000, 600, 500];
-    let is_enough = turns.iter().zip(least).all(|(n, least)| *n >= least);
+    let is_enough = turns.iter().zip(least).all(|(n, least)| n >= least);
     assert!(is_enough, "{turns:?} turns, at least {least:?}");
+}
+
+/// Jobs of three streams, which complete or yield, among threads that are created and end. Half of
+/// the entries come when the timer does, or late.
+fn history_of_jobs(seed: u64) -> [u32; 8] {
+    let mut dice = Dice::new(seed);
+    let mut both = Both::new(seed);
+    for order in 0..3 {
+        let period = 20 + dice.below(200);
+        let constraint = periodic(1 + dice.below(period), period, dice.small(5));
+        both.attach(Constraint {
+            order,
+            ..constraint
+        });
+    }
+    for order in 3..303 {
+        let running = both.fast.running();
+        let constraint = match dice.below(8) {
+            0 => random_constraint(&mut dice),
+            _ => periodic(1 + dice.below(300), 2_000, dice.small(5)),
+        };
+        let constraint = Constraint {
+            order,
+            ..constraint
+        };
+        let is_of_a_stream = running.is_some_and(|id| id.index() < 3);
+        let event = match (dice.below(16), is_of_a_stream) {
+            (0, _) => random_wait(&mut dice, both.now),
+            (1..6, _) => Event::Tick,
+            (6..9, _) => Event::Create(constraint),
+            (9..14, true) => Event::Complete,
+            (9..14, false) => Event::Exit,
+            (14, _) => Event::Yield,
+            _ => Event::Wake(id(dice.small(8))),
+        };
+        let decision = both.enter(&Entry::at(Instant::from_ticks(both.now), &event));
+        let free = dice.below(30);
+        let arm = decision.arm.map(|at| at.ticks().saturating_sub(both.now));
+        both.now += match (arm, dice.below(4)) {
+            (Some(until), 0) => until,
+            (Some(until), 1) => until + dice.below(4),
+            (Some(until), _) => free.min(until),
+            (None, _) => free,
+        };
+    }
+    both.turns
+}
+
+#[test]
+fn jobs_and_threads_that_come_and_go_take_the_same_turns_on_both_paths() {
+    take_turns(history_of_jobs, &[20, 0, 0, 0, 0, 400, 200, 400]);
 }

@@ -59,7 +59,7 @@ pub struct SlotTerms {
 }
 
 /// The place of a thread that is not there.
-const NOWHERE: Place = Place {
+pub(super) const NOWHERE: Place = Place {
     home: ROOT,
     at: NONE,
     blocker: NONE,

@@ -5,11 +5,40 @@
 
 use punctual_model::ThreadId;
 
+use super::build::NOWHERE;
 use super::{Tree, node};
 use crate::choice::Band;
 use crate::policy::{Attributes, Policy};
 
 impl<P: Policy> Tree<P> {
+    /// [`Tree::attach`] in the care of the policy that alone orders the CPU. `false`: others do
+    /// too, or it takes no more threads, and nothing has happened.
+    #[inline]
+    pub fn join(&mut self, thread: ThreadId) -> bool {
+        if !self.is_flat {
+            return false;
+        }
+        let root = &mut self.nodes[usize::from(node::ROOT)];
+        let has_room = root.threads < root.quota && !root.policy.orders_background();
+        let place = self.places.get_mut(thread.index());
+        let Some(place) = place.filter(|_| has_room) else {
+            return false;
+        };
+        *place = NOWHERE;
+        root.threads += 1;
+        root.policy.attach(thread);
+        true
+    }
+
+    /// [`Tree::detach`] of a thread that joined, or came into the care of the same policy.
+    #[inline]
+    pub fn part(&mut self, thread: ThreadId) {
+        debug_assert!(self.is_flat && self.parked.is_empty() && self.overruns.is_empty());
+        let root = &mut self.nodes[usize::from(node::ROOT)];
+        root.policy.detach(thread);
+        root.threads = root.threads.saturating_sub(1);
+    }
+
     /// The policy, where it alone orders the CPU and nobody keeps others away.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn alone(&mut self) -> Option<&mut P> {

@@ -49,10 +49,16 @@ impl<P: Policy, S: Sink> Core<P, S> {
         (from, executed): (&'static Light, u64),
         turn: Turn,
     ) -> Option<&'static Light> {
-        debug_assert!(!self.shard.has_message());
         host.book_fast(now, from, executed);
         // A signal's entry may come before the thread has read what was refused.
         from.tell(None);
+        self.follow_turn(host, now, turn)
+    }
+
+    /// The same, booked already.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn follow_turn(&mut self, host: &PerCpu, now: Instant, turn: Turn) -> Option<&'static Light> {
+        debug_assert!(!self.shard.has_message());
         let is_near = turn.arm <= now.saturating_add(host.limits.near);
         if is_near || now >= self.owing_from {
             return None;
@@ -142,8 +148,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// The entry of a timer that came for the core alone, by its signal: the core serves what is
-    /// due, and the platform has nothing of its own to do. `None`: it may have,
-    /// and nothing has happened.
+    /// due, and the platform has nothing of its own to do. Most timers release a job that goes
+    /// before all others, which the core tries first ([`punctual_kern::Shard::release_front`]).
+    /// `None`: the platform may have something to do, and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step_due(&mut self, host: &PerCpu, now: Instant) -> Option<*const Light> {
         let arrived = host.arrived.get()?;
@@ -155,13 +162,25 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let (light, executed) = self.usual_interval(host, now).filter(|_| is_open)?;
         host.arrived.set(None);
         host.book_fast(now, light, executed);
+        match self.shard.release_front(now, &mut self.sink) {
+            Front::Turn(turn) => Some(match self.follow_turn(host, now, turn) {
+                Some(to) => to,
+                None => self.end_turn(host, now, turn.next, turn.arm),
+            }),
+            _ => Some(self.serve_due(host, now)),
+        }
+    }
+
+    /// More than one job is released, or less.
+    #[inline(never)]
+    fn serve_due(&mut self, host: &PerCpu, now: Instant) -> *const Light {
         let entry = Entry::at(now, &Event::Tick);
         let Decision { next, arm, .. } = self.shard.handle_apart(entry, &mut self.sink);
         let stamp = match next {
             Next::Thread(id) => self.shard.job_stamp(id),
             _ => JobStamp::NONE,
         };
-        Some(self.go_on(host, now, FastOutcome { next, arm, stamp }))
+        self.go_on(host, now, FastOutcome { next, arm, stamp })
     }
 
     /// The thread that was chosen goes on, unless the platform has to look at more than the timer.

@@ -79,6 +79,8 @@ struct Bench {
     lights: Vec<Box<Light>>,
     /// How many yields, wake-ups, waits, waits for a lock and hand-overs took the shortest way.
     turns: [u32; 5],
+    /// How many creations and ends of threads did.
+    births: u32,
     /// How many of those it followed to the next thread.
     followed: u32,
 }
@@ -131,6 +133,8 @@ impl Bench {
     fn new(kind: PolicyKind, constraints: &[Constraint], feeds: &Feeds) -> Bench {
         let mut capacity = Capacity::for_threads(THREADS as usize);
         capacity.background_turn = Span::from_ticks(40_000);
+        capacity.grace = Work::from_ticks(100);
+        capacity.entry = Work::from_ticks(50);
         let policy = AnyPolicy::new(kind, capacity.entities(), &halves(kind));
         let mut shard = Shard::new(Tree::new(capacity, policy));
         let attach = |constraint: &Constraint| shard.attach(*constraint).expect("a valid one");
@@ -166,6 +170,7 @@ impl Bench {
             cpu,
             lights,
             turns: [0; 5],
+            births: 0,
             followed: 0,
         }
     }
@@ -192,7 +197,7 @@ impl Bench {
                 target.or_else(|| self.core().step_fast(host, now, &event))?
             }
             // As `birth` does.
-            (true, Event::Create(_) | Event::Exit) => self.core().step_birth(host, now, &event)?,
+            (true, Event::Create(_) | Event::Exit) => self.enter_birth(host, now, &event)?,
             (true, _) => self.enter_front(host, now, &event)?,
             (false, _) => self.core().step_slowly(host, now, event, None),
         };
@@ -206,6 +211,22 @@ impl Bench {
             host.disarm_stale();
         }
         Some(())
+    }
+
+    /// As `birth` does.
+    fn enter_birth(&mut self, host: &PerCpu, now: Instant, event: &Event) -> Option<*const Light> {
+        let core = self.core();
+        let interval = core.fast_interval(host, now)?;
+        let front = core.birth_front(host, now, event);
+        let Front::Turn(turn) = front else {
+            return core.step_birth(host, now, event, (interval, front));
+        };
+        let to = core.take_turn(host, now, interval, turn);
+        self.births += 1;
+        match to {
+            Some(to) => Some(to),
+            None => Some(self.core().end_turn(host, now, turn.next, turn.arm)),
+        }
     }
 
     /// As `enter_front` does, which `give_way`, `wake`, `block`, `wait_for` and `hand` call.

@@ -58,8 +58,8 @@ enum Most {
 #[derive(Clone, Copy, Default)]
 struct Taken {
     entries: u32,
-    /// By how many a thread came or went.
-    births: u32,
+    /// By how many a thread came or went, and how many of those took the shortest way.
+    births: (u32, u32),
     turns: [u32; 5],
     followed: u32,
 }
@@ -69,7 +69,8 @@ impl Taken {
         let turns = self.turns.iter_mut().zip(other.turns);
         turns.for_each(|(sum, turns)| *sum += turns);
         self.entries += other.entries;
-        self.births += other.births;
+        self.births.0 += other.births.0;
+        self.births.1 += other.births.1;
         self.followed += other.followed;
         self
     }
@@ -152,7 +153,7 @@ fn history(seed: u64, most: Most) -> Taken {
     }
     Taken {
         entries,
-        births,
+        births: (births, fast.births),
         turns: fast.turns,
         followed: fast.followed,
     }
@@ -169,7 +170,9 @@ fn both_paths_through_an_entry_of_the_platform_do_the_same() {
         entries, births, ..
     } = taken;
     assert!(entries > 10_000, "only {entries} took the fast path");
-    assert!(births > 500, "only {births} threads came or went on it");
+    let (all, shortest) = births;
+    assert!(all > 500, "only {all} threads came or went on it");
+    assert!(shortest > 20, "only {shortest} on the shortest way");
 }
 
 #[test]
