@@ -4,6 +4,7 @@
 
 mod cmake;
 mod cost;
+mod link;
 mod trial;
 
 use std::ffi::OsStr;
@@ -32,10 +33,15 @@ const BESIDE: [&str; 5] = [
 ];
 
 /// The packages of what is installed always.
-const PACKAGES: [&str; 3] = ["punctual-tools", "punctual-library", "punctual-openmp"];
+const PACKAGES: [&str; 2] = ["punctual-installed", "punctual-openmp"];
 
-/// The packages of [`BESIDE`].
-const PACKAGES_BESIDE: [&str; 3] = ["punctual-bench", "punctual-compare", "punctual-lab"];
+/// The packages of [`BESIDE`], and of the static library.
+const PACKAGES_BESIDE: [&str; 4] = [
+    "punctual-bench",
+    "punctual-compare",
+    "punctual-lab",
+    "punctual-library",
+];
 
 const HEADERS: [&str; 5] = [
     "punctual.h",
@@ -130,6 +136,8 @@ fn build_and_install(
 struct Built {
     programs: PathBuf,
     libraries: PathBuf,
+    /// The shared library has the command, too; else that is a program.
+    is_one: bool,
 }
 
 impl Built {
@@ -137,7 +145,13 @@ impl Built {
         Built {
             programs: folder.clone(),
             libraries: folder,
+            is_one: true,
         }
+    }
+
+    fn shared(&self) -> PathBuf {
+        let of = if self.is_one { "installed" } else { "library" };
+        self.libraries.join(format!("libpunctual_{of}.so"))
     }
 }
 
@@ -161,6 +175,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
             let built = Built {
                 programs: commands.to_path_buf(),
                 libraries: commands.join("deps"),
+                is_one: false,
             };
             if let Err(message) = install(workspace, &built, &options) {
                 return Outcome::Failed(message);
@@ -341,8 +356,16 @@ fn install(
     let headers = workspace.root.join("runtime/capi/include");
     let [shared, soname, plain] = places.shared();
     let mut written = Written(Vec::new());
-    let command = (built.programs.join(COMMAND), places.bin.join(COMMAND));
-    written.stripped("--strip-all", &command.0, &command.1)?;
+    written.copy(&built.shared(), &shared)?;
+    written.link(shared.file_name().unwrap_or_default(), &soname)?;
+    written.link(SONAME.as_ref(), &plain)?;
+    let command = places.bin.join(COMMAND);
+    match built.is_one {
+        true => written.at(&command, |command| {
+            link::command(workspace, &places, command)
+        })?,
+        false => written.stripped("--strip-all", &built.programs.join(COMMAND), &command)?,
+    }
     let [pc, pc_static] = places.descriptions();
     if options.all {
         for (name, place) in BESIDE.iter().zip(&places.beside()) {
@@ -364,10 +387,7 @@ fn install(
     for (name, place) in HEADERS.iter().zip(&places.headers()) {
         written.copy(&headers.join(name), place)?;
     }
-    written.copy(&built.libraries.join("libpunctual_library.so"), &shared)?;
-    written.link(shared.file_name().unwrap_or_default(), &soname)?;
-    written.link(SONAME.as_ref(), &plain)?;
-    link_openmp(workspace, built, &places, &mut written)?;
+    written.0.extend(link::openmp(workspace, built, &places)?);
     let libs = format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}");
     let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
     written.text(&text, &pc)?;
@@ -375,7 +395,7 @@ fn install(
     for (place, text) in places.cmake().iter().zip(texts) {
         written.text(&text, place)?;
     }
-    let mut pages = Command::new(built.programs.join("punctual"));
+    let mut pages = Command::new(command);
     let output = pages.arg("pages").arg(places.share()).output();
     match output {
         Ok(output) if output.status.success() => written.0.extend(places.pages()),
@@ -383,26 +403,6 @@ fn install(
         Err(error) => return Err(format!("punctual pages: {error}")),
     }
     Ok(written.0)
-}
-
-/// Makes the libraries for programs of OpenMP: the system's linker gives names their versions.
-fn link_openmp(
-    workspace: &Workspace,
-    built: &Built,
-    places: &Places,
-    written: &mut Written,
-) -> Result<(), String> {
-    let libraries = places.openmp();
-    let folder = libraries[0].parent().unwrap_or(&places.library);
-    let mut link = Command::new("sh");
-    link.arg(workspace.root.join("runtime/openmp/link.sh"));
-    link.arg(built.libraries.join("libpunctual_openmp.a"));
-    link.arg(folder);
-    if !passes_in_the_open(link) {
-        return Err("libgomp.so.1 was not linked (it takes `cc` and `objcopy`)".to_owned());
-    }
-    written.0.extend(libraries);
-    Ok(())
 }
 
 /// What `pkg-config` reads.

@@ -1,7 +1,6 @@
 //! How a command ends: the exit codes of every command, and what is said about a failure.
 
 use std::fmt;
-use std::process::ExitCode;
 
 use punctual_spec::Diagnostic;
 use serde::Serialize;
@@ -30,13 +29,13 @@ impl Ending {
     }
 
     /// The code for the shell.
-    pub fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub fn code(self) -> u8 {
+        match self {
             Ending::Good => 0,
             Ending::Bad => 1,
             Ending::Broken => 3,
             Ending::Stopped => ENDED_BY_CTRL_C,
-        })
+        }
     }
 }
 
@@ -122,12 +121,12 @@ impl Failure {
     }
 
     /// The code for the shell.
-    pub fn code(&self) -> ExitCode {
-        ExitCode::from(match self.blame {
+    pub fn code(&self) -> u8 {
+        match self.blame {
             Blame::Input => 2,
             Blame::Run => 3,
             Blame::Nobody => ENDED_BY_CTRL_C,
-        })
+        }
     }
 
     /// For people: what is wrong, where, and how to mend it.

@@ -26,6 +26,11 @@ use ending::{Ended, Failure};
 /// The whole of a command's `main`: reads the command line, executes it, prints a failure.
 /// `wants_json` tells whether a program reads the output.
 pub fn run<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> ExitCode {
+    ExitCode::from(code(execute, wants_json))
+}
+
+/// The same, for a `main` that is not in Rust: the code for the shell.
+pub fn code<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> u8 {
     let args = match A::try_parse() {
         Ok(args) => args,
         Err(error) => return usage(&error),
@@ -36,7 +41,7 @@ pub fn run<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> E
     }
 }
 
-fn report(failure: &Failure, json: bool) -> ExitCode {
+fn report(failure: &Failure, json: bool) -> u8 {
     output::remark(failure.render(output::colour_stderr()));
     // A second try to write would fail as the first did, and tell nobody anything new.
     if json && !failure.is_beside_result() {
@@ -46,14 +51,14 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
 }
 
 /// Help and version are results, everything else is bad input.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error) -> u8 {
     let asked = matches!(error.kind(), Usage::DisplayHelp | Usage::DisplayVersion);
     match error.print() {
         Err(lost) if asked && lost.kind() != ErrorKind::BrokenPipe => {
             let failure = Failure::run(format!("cannot write to standard output: {lost}"));
             report(&failure, false)
         }
-        _ if asked => ExitCode::SUCCESS,
+        _ if asked => 0,
         _ => {
             let failure = misuse(&error.render().to_string());
             // A program that asked for JSON reads JSON, also where the rest was not understood.
