@@ -2135,12 +2135,12 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
 
 /**
  * The report of the last run that came to its end: whether it was real time, what the machine
- * refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
- * late ones, overruns, throttles and lost releases. Then come the threads that failed, where
- * offered work was done, and what is wrong with streaming applications. Where a gang was admitted
- * it says how often clocks were compared, and from when on two differed by more than bounds of
- * gangs count with. The arguments are those of `punctual_why`. `PUNCTUAL_NOTHING` when there was
- * none. On threads of the program, not of a run.
+ * refused, the counts of each CPU with the threads of the machine that took most of its time, and
+ * the promises. For the threads of each name it has the jobs, late ones, overruns, throttles and
+ * lost releases. Then come the threads that failed, where offered work was done, and what is wrong
+ * with streaming applications. Where a gang was admitted it says how often clocks were compared,
+ * and from when on two differed by more than bounds of gangs count with. The arguments are those of
+ * `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
  * As for `punctual_why`.

@@ -2,10 +2,12 @@
 
 use core::ffi::{c_char, c_int};
 use core::fmt::Write as _;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use ::punctual_thread::Finished;
-use punctual_linux::ClocksSeen;
+use punctual_linux::{ClocksSeen, TakingThread};
 use punctual_model::readable;
 use serde_json::{Value, json};
 
@@ -37,12 +39,12 @@ fn last<R>(look: impl FnOnce(&Kept) -> Result<R, Status>) -> Result<R, Status> {
 }
 
 /// The report of the last run that came to its end: whether it was real time, what the machine
-/// refused, the counts of each CPU, and the promises. For the threads of each name it has the jobs,
-/// late ones, overruns, throttles and lost releases. Then come the threads that failed, where
-/// offered work was done, and what is wrong with streaming applications. Where a gang was admitted
-/// it says how often clocks were compared, and from when on two differed by more than bounds of
-/// gangs count with. The arguments are those of `punctual_why`. `PUNCTUAL_NOTHING` when there was
-/// none. On threads of the program, not of a run.
+/// refused, the counts of each CPU with the threads of the machine that took most of its time, and
+/// the promises. For the threads of each name it has the jobs, late ones, overruns, throttles and
+/// lost releases. Then come the threads that failed, where offered work was done, and what is wrong
+/// with streaming applications. Where a gang was admitted it says how often clocks were compared,
+/// and from when on two differed by more than bounds of gangs count with. The arguments are those of
+/// `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety
 /// As for `punctual_why`.
@@ -91,6 +93,9 @@ fn lines(kept: &Kept) -> String {
              missing {} ns, at most {} ns at once",
             c.decisions, c.switches, c.preemptions, c.sleeps, c.missing_ns, c.missing_max_ns
         );
+        for (name, ns) in by_name(&cpu.takers) {
+            let _ = write!(text, "\ncpu {place}: `{name}` took {}", readable(ns));
+        }
     }
     for promise in &run.promises {
         let _ = write!(
@@ -129,6 +134,21 @@ fn lines(kept: &Kept) -> String {
     text
 }
 
+/// The threads of the machine that took most of a CPU's time, most first; those of one name count
+/// together.
+fn by_name(takers: &[TakingThread]) -> Vec<(&str, u64)> {
+    const MOST: usize = 4;
+    let mut shares = BTreeMap::<&str, u64>::new();
+    for taker in takers {
+        let share = shares.entry(&taker.name).or_default();
+        *share = share.saturating_add(taker.ns);
+    }
+    let mut shares: Vec<(&str, u64)> = shares.into_iter().collect();
+    shares.sort_by_key(|(_, ns)| Reverse(*ns));
+    shares.truncate(MOST);
+    shares
+}
+
 /// What was seen of the clocks; `None`: nobody looked.
 fn of_clocks(seen: &ClocksSeen) -> Option<String> {
     let compared = seen.compared;
@@ -150,6 +170,8 @@ fn report_json(kept: &Kept) -> Value {
     let outcome = &run.outcome;
     let cpus = outcome.cpus.iter().map(|cpu| {
         let c = &cpu.counters;
+        let takers = by_name(&cpu.takers).into_iter();
+        let taken_by = takers.map(|(name, ns)| json!({ "name": name, "taken_ns": ns }));
         json!({
             "decisions": c.decisions,
             "switches": c.switches,
@@ -157,6 +179,7 @@ fn report_json(kept: &Kept) -> Value {
             "sleeps": c.sleeps,
             "missing_ns": c.missing_ns,
             "missing_max_ns": c.missing_max_ns,
+            "taken_by": taken_by.collect::<Vec<Value>>(),
             "given_back_ns": c.given_back_ns,
             "wake_late_max_ns": c.wake_late_max_ns,
             "abandoned": cpu.abandoned,
@@ -206,6 +229,18 @@ fn report_json(kept: &Kept) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_one_name_count_together_and_those_that_took_most_are_told() {
+        let took = |(ns, name): (u64, &str)| TakingThread {
+            at: punctual_model::Instant::ZERO,
+            ns,
+            name: name.to_owned(),
+        };
+        let all = [(3, "a"), (4, "b"), (2, "a"), (1, "c"), (2, "d"), (3, "e")].map(took);
+        assert_eq!(by_name(&all), [("a", 5), ("b", 4), ("e", 3), ("d", 2)]);
+        assert!(by_name(&[]).is_empty());
+    }
 
     #[test]
     fn clocks_that_left_their_error_are_told_with_the_instant() {

@@ -63,7 +63,7 @@ mod tests {
         for bytes in [MOST_BYTES, MOST_BYTES + 100_000] {
             assert!(message.contains(&megabytes(bytes)), "{message}");
         }
-        assert_eq!(megabytes(17_640_000), "17.6 MB");
+        assert_eq!(megabytes(11_640_000), "11.6 MB");
     }
 
     #[test]

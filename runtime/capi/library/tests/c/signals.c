@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,11 @@ static void to_itself(void)
     sigaddset(&set, SIGUSR2);
     SURE(raise(SIGUSR2) == 0);
     SURE(sigwait(&set, &got) == 0 && got == SIGUSR2);
+    struct signalfd_siginfo about;
+    int file = signalfd(-1, &set, 0);
+    SURE(file >= 0 && raise(SIGUSR2) == 0);
+    SURE(read(file, &about, sizeof about) == sizeof about && about.ssi_signo == SIGUSR2);
+    close(file);
 }
 
 static void faulty(void)

@@ -8,10 +8,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
@@ -39,7 +42,8 @@ static const uint64_t MS = 1000000;
 static volatile int over;
 static volatile unsigned long beside;
 static sem_t semaphore;
-static int set, queue;
+static int set, queue, held, ends[2], both[2];
+static char path[] = "/tmp/punctual-waits-XXXXXX";
 static struct {
     long kind;
     char text[1024];
@@ -68,11 +72,37 @@ static void *every_ms(void *argument)
     return argument;
 }
 
+/* Opens the file a second time, and has it locked for the time. */
+static void holds(int (*lock)(int))
+{
+    struct timespec time = {.tv_nsec = WAIT};
+    int file = open(path, O_RDWR);
+    SURE(lock(file) == 0);
+    __atomic_store_n(&held, 1, __ATOMIC_SEQ_CST);
+    nanosleep(&time, NULL);
+    close(file);
+}
+
+static int locks_file(int file)
+{
+    return flock(file, LOCK_EX);
+}
+
+static int locks_record(int file)
+{
+    struct flock all = {.l_type = F_WRLCK};
+    return fcntl(file, F_OFD_SETLKW, &all);
+}
+
 /* A kernel thread does this after the time. */
 static void *later(void *argument)
 {
     struct timespec time = {.tv_nsec = WAIT};
     struct sembuf one = {0, 1, 0};
+    if (*(const char *)argument == 'f')
+        return holds(locks_file), NULL;
+    if (*(const char *)argument == 'l')
+        return holds(locks_record), NULL;
     nanosleep(&time, NULL);
     switch (*(const char *)argument) {
     case 's':
@@ -83,6 +113,15 @@ static void *later(void *argument)
         break;
     case 'm':
         msgsnd(queue, &message, 1, 0);
+        break;
+    case 'w':
+        SURE(write(ends[1], "x", 1) == 1);
+        break;
+    case 't':
+        SURE(send(both[1], "x", 1, 0) == 1);
+        break;
+    case 'p':
+        close(open(path, O_WRONLY));
         break;
     case 'r':
         msgrcv(queue, &message, sizeof message.text, 0, 0);
@@ -166,6 +205,42 @@ static void until_another_acts(void)
     SURE(child > 0 && waitpid(child, &status, 0) == child);
 }
 
+/* Of files, pipes and sockets, and for children: those that stop their CPU. */
+static void until_a_file_is_ready(void)
+{
+    char letter = 0;
+    int others[2], file = mkstemp(path);
+    SURE(file >= 0 && pipe(ends) == 0 && pipe(others) == 0);
+    SURE(socketpair(AF_UNIX, SOCK_STREAM, 0, both) == 0);
+    for (const char *how = "fl"; *how; how++) {
+        __atomic_store_n(&held, 0, __ATOMIC_SEQ_CST);
+        ask(how);
+        while (!__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+            SURE(punctual_sleep(MS / 10) == PUNCTUAL_OK);
+        SURE((*how == 'f' ? locks_file : locks_record)(file) == 0);
+        SURE(flock(file, LOCK_UN) == 0);
+    }
+    close(file);
+    SURE(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    ask("p");
+    SURE((file = open(path, O_RDONLY)) >= 0 && close(file) == 0 && unlink(path) == 0);
+    ask("w");
+    SURE(tee(ends[0], others[1], 1, 0) == 1 && read(ends[0], &letter, 1) == 1);
+    ask("w");
+    SURE(splice(ends[0], NULL, others[1], NULL, 1, 0) == 1);
+    struct iovec piece = {&letter, 1};
+    struct mmsghdr one = {.msg_hdr = {.msg_iov = &piece, .msg_iovlen = 1}};
+    ask("t");
+    SURE(recvmmsg(both[0], &one, 1, 0, NULL) == 1);
+    siginfo_t ended;
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(WAIT / 1000);
+        _exit(0);
+    }
+    SURE(child > 0 && waitid(P_PID, child, &ended, WEXITED) == 0);
+}
+
 static void *first(void *argument)
 {
     punctual_thread thread;
@@ -173,6 +248,7 @@ static void *first(void *argument)
     IS(punctual_thread_create(&thread, "beside", &asks, every_ms, NULL), PUNCTUAL_OK);
     until_its_time();
     until_another_acts();
+    until_a_file_is_ready();
     SURE(beside > 10);
     over = 1;
     IS(punctual_thread_join(thread, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);

@@ -245,6 +245,13 @@ fn kernel_threads_and_programs_that_a_thread_starts_are_what_the_program_s_are()
 }
 
 #[test]
+fn a_kernel_thread_that_takes_time_from_a_run_is_named_in_its_report() {
+    if let Some(said) = says("runtime/capi/library/tests/c/takers.c") {
+        assert_eq!(said, "the hog is named\n");
+    }
+}
+
+#[test]
 fn a_thread_that_never_waits_does_not_keep_the_first_thread_from_its_end() {
     if let Some(said) = says("runtime/capi/library/tests/c/first.c") {
         assert_eq!(said, "the first thread comes to its end\n");
