@@ -1,7 +1,7 @@
 //! libpunctual as it is installed: the C interface, and the command behind one more name.
 //!
-//! Both have the core, the analysis and the platform in common, which are there once so (note 0111).
-//! `src/punctual.c` is the program that calls it.
+//! Both have the core, the analysis and the platform in common, which are there once so (note
+//! 0111). `src/punctual.c` is the program that calls it.
 
 use core::ffi::c_int;
 use std::panic::catch_unwind;

@@ -2139,8 +2139,9 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
  * the promises. For the threads of each name it has the jobs, late ones, overruns, throttles and
  * lost releases. Then come the threads that failed, where offered work was done, and what is wrong
  * with streaming applications. Where a gang was admitted it says how often clocks were compared,
- * and from when on two differed by more than bounds of gangs count with. The arguments are those of
- * `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+ * and from when on two differed by more than bounds of gangs count with. The arguments are those
+ * of `punctual_why`. `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a
+ * run.
  *
  * Pointers:
  * As for `punctual_why`.
