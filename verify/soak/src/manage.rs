@@ -294,7 +294,8 @@ impl Manager {
         match answer {
             Ok(()) => field.replaced(),
             Err(ManageError::Contended) => {}
-            Err(_) if falls => {}
+            Err(ManageError::Refused(Refusal::NothingShelved(of) | Refusal::BeingReplaced(of)))
+                if falls && of == node => {}
             Err(error) => field.note(format!("the code of {node:?} is not replaced: {error:?}")),
         }
     }
