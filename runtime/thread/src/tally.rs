@@ -205,12 +205,15 @@ impl Sink for Tally {
 
     fn entry_of_changes(
         &mut self,
-        _now: Instant,
-        _event: &Event,
-        _changes: (TraceEvent, TraceEvent),
+        now: Instant,
+        event: &Event,
+        (change, _other): (TraceEvent, TraceEvent),
         _run: (ThreadId, ThreadId, Option<Instant>),
     ) {
-        // Likewise, and another one has its urgency.
+        // Likewise, unless a thread ends, and its job with it.
+        if matches!(event, Event::Exit) {
+            self.trace(now, change);
+        }
     }
 }
 
@@ -310,6 +313,29 @@ mod tests {
         let next = ThreadId::new(1, 1);
         tally.trace(Instant::ZERO, TraceEvent::Created { thread: next });
         assert!(tally.of_slot[1].is_reservation);
+    }
+
+    #[test]
+    fn a_thread_that_ends_behind_its_deadline_is_late_in_a_whole_entry_and_in_parts() {
+        let completed = TraceEvent::Completed {
+            thread: FIRST_ONE,
+            job: 0,
+            outcome: Outcome::Aborted,
+            arrival: Instant::ZERO,
+            deadline: Instant::from_ticks(100),
+            received: Work::ZERO,
+        };
+        let changes = (completed, TraceEvent::Ended { thread: FIRST_ONE });
+        let run = (FIRST_ONE, ThreadId::new(1, 0), None);
+        for (now, late) in [(100, 0), (101, 1)] {
+            let now = Instant::from_ticks(now);
+            let mut whole = Tally::new(2, Class::Aperiodic);
+            whole.entry_of_changes(now, &Event::Exit, changes, run);
+            let mut parts = Tally::new(2, Class::Aperiodic);
+            parts.entry_of_changes_in_parts(now, &Event::Exit, changes, run);
+            let counts = [whole, parts].map(|tally| (tally.rows[1].done, tally.rows[1].late));
+            assert_eq!(counts, [(0, late); 2]);
+        }
     }
 
     #[test]
