@@ -158,7 +158,7 @@ impl Rares {
     /// [`Rares::set_inherited`] for a thread that has a place; `false`: it has none. Without a
     /// call, so that the caller's values stay in registers.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn lend(&mut self, t: &mut Thread, inherited: &Inherited) -> bool {
+    pub(crate) fn inherit_in_place(&mut self, t: &mut Thread, inherited: &Inherited) -> bool {
         match self.places.get_mut(t.rare.0 as usize) {
             Some(rare) => {
                 rare.inherited = *inherited;

@@ -103,9 +103,9 @@ impl JobStamp {
         match &t.job {
             Some(job) => JobStamp {
                 index: job.index,
-                which: u64::from(t.generation) << 2
-                    | u64::from(job.overran) << 1
-                    | u64::from(job.stop),
+                // The flags stand side by side, and are read as one.
+                which: u64::from(t.generation) << 16
+                    | u64::from(u16::from_le_bytes([job.overran.into(), job.stop.into()])),
             },
             None => JobStamp::NONE,
         }

@@ -141,7 +141,7 @@ pub(crate) fn turn(
 /// The words of a whole entry in which a lock of a runtime is wanted, or handed on.
 pub(crate) enum Passing {
     /// The thread that ran waits for the lock, and its holder runs.
-    Lent([u64; 23]),
+    Inherits([u64; 23]),
     /// The thread that ran hands the lock on, and the one that waited runs.
     Handed([u64; 22]),
 }
@@ -188,7 +188,7 @@ pub(crate) fn passing(
             let kind = head(form::BLOCK_ON) | 1 << 11;
             let (holder, key) = (id(*holder), u64::from(*key));
             let (blocked, thread) = (head(form::BLOCKED), id(*thread));
-            Some(Passing::Lent([
+            Some(Passing::Inherits([
                 kind, now, holder, key, 0, blocked, thread, *job, 0, ordered, keyed, 0, priority,
                 deadline, release, 0, switched, left, next, 0, runs, next, arm,
             ]))

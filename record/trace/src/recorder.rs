@@ -181,7 +181,7 @@ impl Sink for Recorder {
             return self.put_whole(words);
         }
         match encode::passing(now, event, &changes, run) {
-            Some(Passing::Lent(words)) => self.put_whole(words),
+            Some(Passing::Inherits(words)) => self.put_whole(words),
             Some(Passing::Handed(words)) => self.put_whole(words),
             None => self.entry_of_changes_in_parts(now, event, changes, run),
         }

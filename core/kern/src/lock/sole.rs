@@ -1,6 +1,9 @@
 //! A lock of a runtime for which one thread waits, as nearly always.
 
-use super::{END, Locks, small};
+use punctual_model::{Instant, Mode, Work};
+
+use super::{END, Hold, Locks, small};
+use crate::effective::WaitOrder;
 
 impl Locks {
     /// Whether nobody waits for anything that a thread holds under a key of its runtime, and it
@@ -22,6 +25,41 @@ impl Locks {
     #[inline]
     pub(crate) fn holds_contended(&self, thread: usize) -> bool {
         self.threads[thread].contended != END
+    }
+
+    /// `waiter` waits for what `holder` holds under `key`. Neither of them has to do with a lock of
+    /// a runtime yet, and `waiter` waits for none. As [`Locks::contend`] and [`Locks::wait`]; what
+    /// those say of a lock that is not here any more is still true, but for the order.
+    #[inline]
+    pub(crate) fn wait_alone(
+        &mut self,
+        waiter: usize,
+        (holder, key): (usize, u32),
+        order: WaitOrder,
+    ) {
+        let of = self.free;
+        let Some(user) = self.uses.get_mut(of as usize) else {
+            let lock = self.contend(holder, key, order);
+            return self.wait(waiter, lock);
+        };
+        self.free = core::mem::replace(&mut user.next_of_thread, END);
+        user.thread = small(holder);
+        user.hold = Some(Hold {
+            mode: Mode::Exclusive,
+            since: Instant::ZERO,
+            used: Work::ZERO,
+            lapsed: false,
+        });
+        let at = user.terms.resource;
+        let lock = &mut self.locks[at as usize];
+        debug_assert!(lock.first_holder == END && lock.waiters == (END, END));
+        lock.terms.wait_order = order;
+        lock.runtime = Some((key, of));
+        lock.first_holder = of;
+        lock.waiters = (small(waiter), small(waiter));
+        self.threads[holder].contended = of;
+        let links = &mut self.threads[waiter];
+        (links.waits_for, links.before, links.after) = (at, END, END);
     }
 
     /// The lock that `holder` holds under `key`, if `waiter` alone waits for that, and nobody for

@@ -18,8 +18,7 @@ impl<P: Policy> Shard<P> {
     /// [`Shard::handle_fast`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn yield_front<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Front {
-        let now = now.max(self.now);
-        match self.running.filter(|_| now < self.fast_until) {
+        match self.runs_until(now) {
             Some(id) if self.threads[id.index()].yields_fast() => {
                 self.checked(|shard| shard.yield_turn(now, id, sink))
             }
@@ -30,8 +29,7 @@ impl<P: Policy> Shard<P> {
     /// [`Event::Wake`] on the shortest way, as [`Shard::yield_front`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn wake_front<S: Sink>(&mut self, now: Instant, other: ThreadId, sink: &mut S) -> Front {
-        let now = now.max(self.now);
-        match self.running.filter(|_| now < self.fast_until) {
+        match self.runs_until(now) {
             Some(id) => self.checked(|shard| shard.wake_turn(now, id, other, sink)),
             None => Front::Closed,
         }
@@ -40,11 +38,18 @@ impl<P: Policy> Shard<P> {
     /// [`Event::Block`] without a time-out on the shortest way, as [`Shard::yield_front`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn block_front<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Front {
-        let now = now.max(self.now);
-        match self.running.filter(|_| now < self.fast_until) {
+        match self.runs_until(now) {
             Some(id) => self.checked(|shard| shard.block_turn(now, id, sink)),
             None => Front::Closed,
         }
+    }
+
+    /// Who has run up to `now`, if the shortest way is open: one instant is that of the platform
+    /// and of the core, and nothing is due.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn runs_until(&self, now: Instant) -> Option<ThreadId> {
+        self.running
+            .filter(|_| self.now <= now && now < self.fast_until)
     }
 
     /// What [`Front::Chosen`] stands for.

@@ -25,8 +25,7 @@ impl<P: Policy> Shard<P> {
         to: (ThreadId, u32),
         sink: &mut S,
     ) -> Front {
-        let now = now.max(self.now);
-        match self.running.filter(|_| now < self.fast_until) {
+        match self.runs_until(now) {
             Some(id) => self.checked(|shard| shard.inherit_turn(now, id, to, sink)),
             None => Front::Closed,
         }
@@ -40,11 +39,7 @@ impl<P: Policy> Shard<P> {
         (key, from, to): (u32, ThreadId, ThreadId),
         sink: &mut S,
     ) -> Front {
-        let now = now.max(self.now);
-        match self
-            .running
-            .filter(|&id| now < self.fast_until && id == from)
-        {
+        match self.runs_until(now).filter(|&id| id == from) {
             Some(id) => self.checked(|shard| shard.hand_turn(now, (id, to), key, sink)),
             None => Front::Closed,
         }
@@ -102,11 +97,10 @@ impl<P: Policy> Shard<P> {
             job: t.job_index(),
             for_predecessors: false,
         };
-        let lock = self.locks.contend(of, key, by);
-        self.locks.wait(at, lock);
+        self.locks.wait_alone(at, (of, key), by);
         let h = &mut self.threads[of];
-        let lent = self.rares.lend(h, &inherited);
-        debug_assert!(lent, "it has a place");
+        let inherits = self.rares.inherit_in_place(h, &inherited);
+        debug_assert!(inherits, "it has a place");
         h.key = Key::Differs;
         h.gave_way = false;
         h.state = State::Running;

@@ -62,8 +62,6 @@ pub(crate) struct Core<P, S> {
     end: End,
     /// An idle CPU looks for the predecessors of its jobs.
     looks: bool,
-    /// Before this instant the platform has nothing of its own to do; see `fast`.
-    fast_until: Instant,
     /// From here on background work is to give a slice back.
     owing_from: Instant,
 }
@@ -90,7 +88,6 @@ impl<P: Policy, S: Sink> Core<P, S> {
             owed: None,
             end,
             looks: options.look_for_predecessors,
-            fast_until: Instant::ZERO,
             owing_from: Instant::MAX,
         }
     }

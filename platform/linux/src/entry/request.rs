@@ -45,13 +45,6 @@ pub(crate) fn complete(light: &Light) {
     });
 }
 
-/// [`request`] of [`Event::Yield`], by its own way in.
-#[inline]
-pub(crate) fn give_way(light: &Light) {
-    // SAFETY: as in `request`.
-    ask(light, |host, by| unsafe { (by.give_way)(host) });
-}
-
 #[inline(always)]
 fn ask(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
     let host = light.host();
@@ -146,17 +139,57 @@ pub(crate) fn promise(light: &Light, ticks: u64) {
 /// A request that can end the job by unwinding, before and after.
 pub(crate) fn rest(event: Event) {
     if let Some(light) = current_light() {
-        resting(light, || request(light, event));
+        // SAFETY: gate closed (by `resting`), and nothing of the scheduler's is borrowed.
+        resting(light, |host, by| unsafe { (by.enter)(host, event) });
     }
+}
+
+/// The same with [`Event::Yield`], by its own way in.
+#[inline]
+pub(crate) fn give_way(light: &Light) {
+    // SAFETY: as in `rest`.
+    resting(light, |host, by| unsafe { (by.give_way)(host) });
 }
 
 /// The storage of the thread is not looked into afterwards: right after a switch that would have to
 /// wait for the thread pointer.
-#[inline]
-pub(crate) fn resting(light: &Light, ask: impl FnOnce()) {
-    end_if_asked(light);
+#[inline(always)]
+fn resting(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
+    if light.may_end.get() {
+        end_if_asked(light);
+    }
+    let host = light.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
+    if gate.is_closed() {
+        return end_rest(light);
+    }
     light.phase.set(Phase::Resting);
-    ask();
+    gate.close();
+    // As in `ask`.
+    enter(host, by_policy);
+    if light.may_end.get() {
+        if !light.quit.get() {
+            open_gate(host);
+        }
+        return end_rest(light);
+    }
+    // A signal that comes from here on is as one that comes behind the call.
+    if gate.open() {
+        gate.close();
+        // SAFETY: gate closed, no reference into scheduler state is alive.
+        unsafe { (by_policy.enter)(host, Event::Tick) };
+        if !light.quit.get() {
+            open_gate(host);
+        }
+        return end_rest(light);
+    }
+    light.phase.set(Phase::Inside);
+}
+
+/// The run may be over, or the job may have to end.
+#[cold]
+fn end_rest(light: &Light) {
     light.phase.set(Phase::Inside);
     if light.quit.get() && !light.pooled.ending.get() {
         resume_unwind(Box::new(StopJob));

@@ -66,11 +66,14 @@ pub(crate) struct Light {
     pub(crate) quit: Cell<bool>,
     /// The job is to end at its next scheduling point. Any time.
     pub(crate) stop: AtomicBool,
-    /// Whether it holds what it asked for, as of its last entry. Any time.
-    pub(crate) granted: AtomicBool,
+    /// Its run, its job or the thread may have to end: where this is not set none of them has.
+    /// Set with the gate closed.
+    pub(crate) may_end: Cell<bool>,
 
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
+    /// Whether it holds what it asked for, as of its last entry. Any time.
+    pub(crate) granted: AtomicBool,
     /// It passes a checkpoint at least once in so many ticks; 0: it has not promised that. Any
     /// time.
     pub(crate) promise: AtomicU64,
@@ -180,6 +183,7 @@ impl Light {
             promise: AtomicU64::new(0),
             due: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            may_end: Cell::new(false),
             waits_for: AtomicUsize::new(0),
             asked: AtomicU32::new(NOTHING),
             granted: AtomicBool::new(false),

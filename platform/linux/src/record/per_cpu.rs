@@ -7,6 +7,8 @@
 //! * fields under *any time*: single atomic words, also read by the running light thread while a
 //!   signal may come between two of its instructions. One kernel thread: relaxed order is enough.
 
+mod open;
+
 use core::any::Any;
 use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -182,6 +184,8 @@ pub(crate) struct PerCpu {
     pub(crate) account: OwnAccount,
     pub(crate) takers: RefCell<Vec<Taken>>,
     armed: Cell<Option<Instant>>,
+    /// Before this instant the platform has nothing of its own to do.
+    fast_until: Cell<Instant>,
     /// The timer stands for a budget that nobody uses any more, and fires then if nothing sets it.
     stale: Cell<Option<Instant>>,
     /// How much earlier than due the timer of a release is set.
@@ -214,6 +218,11 @@ pub(crate) struct PerCpu {
     pub(crate) pool: Pool,
 
     // Any time.
+    /// Until when an entry may take the fast path, as far as this CPU itself knows, in ticks: the
+    /// least of what is due, or 0 ([`PerCpu::disturb`]).
+    open_until: AtomicU64,
+    /// Since the slow path nothing has begun that the next entry is to look into.
+    is_at_rest: AtomicBool,
     /// Entries so far; also counts signals that interrupted without an entry.
     pub(crate) entries: AtomicU64,
     /// Instant of the last entry.
@@ -265,6 +274,7 @@ impl PerCpu {
             }),
             timer,
             armed: Cell::new(None),
+            fast_until: Cell::new(Instant::ZERO),
             stale: Cell::new(None),
             early: Early::default(),
             arrived: Cell::new(None),
@@ -280,6 +290,8 @@ impl PerCpu {
             lights: UnsafeCell::new(Vec::new()),
             resources,
             pool: Pool::default(),
+            open_until: AtomicU64::new(0),
+            is_at_rest: AtomicBool::new(false),
             entries: AtomicU64::new(0),
             last_entry: AtomicU64::new(0),
             left: AtomicU64::new(0),
@@ -358,7 +370,7 @@ impl PerCpu {
     /// The timer has fired, or may have. Gate closed.
     #[inline]
     pub(crate) fn timer_fired(&self) -> Option<Instant> {
-        let armed = self.armed.take();
+        let armed = self.take_armed();
         self.stale.take().or(armed)
     }
 
@@ -372,7 +384,7 @@ impl PerCpu {
         {
             self.stale.set(Some(armed));
             // Earlier than nothing, so it does not stay; `armed` costs no entry a comparison more.
-            self.armed.set(Some(Instant::MAX));
+            self.set_armed(Some(Instant::MAX));
         }
     }
 
@@ -380,7 +392,7 @@ impl PerCpu {
     /// closed.
     pub(crate) fn disarm_stale(&self) {
         if self.stale.take().is_some() {
-            self.armed.set(None);
+            self.set_armed(None);
             self.timer.disarm();
             self.count(|c| c.timer_settings += 1);
         }
@@ -438,12 +450,12 @@ impl PerCpu {
         let now = self.clock().now();
         if self.stale.take() == Some(due) && due > now {
             // It stood for more than a budget.
-            self.armed.set(Some(due));
+            self.set_armed(Some(due));
             return;
         }
         self.note_entry_until(now);
         self.left.store(now.ticks(), Ordering::Relaxed);
-        self.armed.set(Some(due.max(now)));
+        self.set_armed(Some(due.max(now)));
         let at = if comes {
             self.early.before(due, now)
         } else {
@@ -465,7 +477,7 @@ impl PerCpu {
         // Before the entry's instant (one that was taken ahead) it was nobody's time anyway.
         self.note_missing(after.ticks().saturating_sub(self.left_at()));
         self.left.store(after.ticks(), Ordering::Relaxed);
-        self.armed.set(Some(due.max(after)));
+        self.set_armed(Some(due.max(after)));
     }
 
     /// When the thread that runs was let go on, as far as is known. Any time.
@@ -500,13 +512,14 @@ impl PerCpu {
         let ticks = self.clock().ticks(ns);
         self.stale.set(None);
         let at = Instant::from_ticks(now.ticks().saturating_add(ticks));
-        self.armed.set(Some(self.early.exactly(at)));
+        self.set_armed(Some(self.early.exactly(at)));
         self.timer.arm(ns);
     }
 
     /// Notes that a preemption is being deferred, for how long so far in nanoseconds. Gate closed.
     pub(crate) fn defer(&self, now: Instant) -> u64 {
         let (waited, is_new) = self.deferral.go_on(now);
+        self.disturb();
         if is_new {
             self.count(|c| c.deferrals += 1);
         }
@@ -527,24 +540,6 @@ impl PerCpu {
             let seen = boundaries.counters(|ticks| self.clock().ns(ticks));
             self.count(|c| c.boundaries = seen);
         }
-    }
-
-    /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
-    /// a signal that found the gate closed, somebody else on this CPU, messages, pending wakes,
-    /// time that was nobody's, a deferral, threads to be woken in company, calls that are on their
-    /// way. Gate closed. The slow path takes note of the signal; an entry that did not would be
-    /// followed by the next, again and again.
-    #[inline]
-    pub(crate) fn is_undisturbed(&self) -> bool {
-        // SAFETY: gate closed; the borrow ends here.
-        let ring = unsafe { &*self.ring.get() };
-        !self.gate.has_pending()
-            && !self.watch.has_news()
-            && self.mail.is_quiet()
-            && self.known_missing.load(Ordering::Relaxed) == 0
-            && !self.deferral.is_open()
-            && self.pool.waking.get().is_null()
-            && !ring.as_ref().is_some_and(Ring::is_busy)
     }
 
     /// Before the rings are read: others may kick again, unless they have done so too often. Gate
@@ -594,6 +589,9 @@ impl PerCpu {
 
     /// Notes time that was nobody's since the last entry. Any time.
     pub(crate) fn note_missing(&self, ticks: u64) {
+        // Before it too, for an entry of a signal that comes in between.
+        self.disturb();
         self.known_missing.fetch_add(ticks, Ordering::Relaxed);
+        self.disturb();
     }
 }

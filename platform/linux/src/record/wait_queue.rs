@@ -168,6 +168,15 @@ impl WaitQueue {
         self.first.get().is_null()
     }
 
+    /// The one that came first, and whether it is the only one.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(&'static Light, bool)> {
+        let (first, last) = (self.first.get(), self.last.get());
+        // SAFETY: those in a queue are waiting threads, whose records outlive the run (INV-L1).
+        let light = unsafe { first.as_ref() }?;
+        Some((light, first == last))
+    }
+
     /// Everybody in it, first come first.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Light> {

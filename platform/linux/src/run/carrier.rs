@@ -344,6 +344,7 @@ pub(crate) unsafe fn end_threads(host: *const PerCpu, threads: &[*const Light]) 
             // SAFETY: as above, and as the caller vouches.
             unsafe {
                 (**thread).quit.set(true);
+                (**thread).may_end.set(true);
                 end_thread(host, *thread);
             }
         }

@@ -154,7 +154,7 @@ pub(crate) fn serve(light: &Light) {
         if pooled.detached.get() {
             host.pool.put(light);
         }
-        host.pool.waking.set(pooled.joiner.get());
+        host.wake_also(pooled.joiner.get());
         let _ = enter_birth(light, &Event::Exit);
     }
 }

@@ -226,7 +226,10 @@ impl<T> Child<T> {
     /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
     /// `false` when it has ended or cannot be reached.
     pub fn cancel(&self) -> bool {
-        self.poke(|light| light.wait_node.cancelled.set(!light.pooled.ending.get()))
+        self.poke(|light| {
+            light.wait_node.cancelled.set(!light.pooled.ending.get());
+            light.may_end.set(true);
+        })
     }
 
     fn poke(&self, mark: impl FnOnce(&Light)) -> bool {
@@ -270,7 +273,7 @@ impl<T> Child<T> {
                 // Not with the event above: woken by that one it could find the old stage and wait
                 // on, and nobody would wake it again.
                 // SAFETY: the host outlives its threads.
-                unsafe { (*me.host()).pool.waking.set(joiner) };
+                unsafe { (*me.host()).wake_also(joiner) };
                 let _ = enter(me, Event::Tick);
             }
         }

@@ -77,10 +77,14 @@ impl Caller for Light {
             "the ring is looked at with the gate closed"
         );
         // SAFETY: gate closed, and `look` reaches the ring by no other way; the borrow ends here.
-        unsafe { &mut *host.ring.get() }
-            .as_mut()
-            .map(look)
-            .is_some()
+        let Some(ring) = (unsafe { &mut *host.ring.get() }).as_mut() else {
+            return false;
+        };
+        look(ring);
+        if ring.is_busy() {
+            host.disturb();
+        }
+        true
     }
 
     fn block(&self, until: Option<Instant>) {

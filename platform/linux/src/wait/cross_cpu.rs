@@ -33,7 +33,7 @@ pub(crate) const EVERY_CPU: u64 = 0xFFFF;
 
 impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
     /// State that belongs to all CPUs of the run of its first section. Who waits is served in the
-    /// order of coming, since urgencies of different CPUs do not compare, and lends nothing.
+    /// order of coming, since urgencies of different CPUs do not compare, and nobody inherits.
     pub const fn cross_cpu(state: S) -> Self {
         Monitor::belonging_to(EVERY_CPU, state)
     }
@@ -99,7 +99,7 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
                 Ok(SectionEnd::Done(result))
             }
             Step::Wait { .. } => {
-                host.pool.waking.set(also);
+                host.wake_also(also);
                 self.wait_cross_cpu(light, until)
             }
         }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use punctual_kern::Event;
 use punctual_model::{Instant, Work};
 
-use crate::entry::request::{end_if_asked, give_way, is_to_end, request, resting};
+use crate::entry::request::{end_if_asked, give_way, is_to_end, request};
 use crate::record::body::describe;
 use crate::record::light::{Light, executed_at, executed_now};
 use crate::record::local::current_light;
@@ -138,7 +138,7 @@ pub fn contain<R>(body: impl FnOnce() -> R) -> Result<R, String> {
 /// its slice. A scheduling point.
 pub fn yield_now() {
     if let Some(light) = current_light() {
-        resting(light, || give_way(light));
+        give_way(light);
     }
 }
 

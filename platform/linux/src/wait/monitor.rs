@@ -72,13 +72,13 @@ pub enum Step<R> {
         queue: usize,
         /// What for, in the words of the monitor's maker.
         ask: u64,
-        /// For whom: that thread is lent the caller's urgency.
+        /// For whom: that thread inherits the caller's urgency.
         holder: Option<Who>,
     },
 }
 
 impl<R> Step<R> {
-    /// The caller waits in a queue, and lends nothing.
+    /// The caller waits in a queue, and nobody inherits from it.
     pub const fn wait(queue: usize, ask: u64) -> Step<R> {
         Step::Wait {
             queue,
@@ -193,12 +193,14 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
                 Ok(SectionEnd::Done(result))
             }
             Step::Wait { queue, ask, holder } => {
-                host.pool.waking.set(also);
+                host.wake_also(also);
                 self.queues[queue].join(light, ask);
-                if until.is_none()
-                    && holder.is_none()
-                    && let Some(answer) = wait_once(light)
-                {
+                let answer = match (until, holder) {
+                    (None, None) => wait_once(light),
+                    (None, Some(holder)) => self.wait_once_for(light, host, holder),
+                    _ => None,
+                };
+                if let Some(answer) = answer {
                     return Ok(SectionEnd::Answered(answer));
                 }
                 self.wait(light, holder, until)
@@ -255,11 +257,19 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             (None, None) => (Event::Tick, also),
         };
         // SAFETY: the host outlives its threads.
-        unsafe { (*host).pool.waking.set(also) };
+        unsafe { (*host).wake_also(also) };
         enter(light, event);
         if !light.quit.get() {
             open_gate(host);
         }
+    }
+
+    /// [`wait_once`] for what `holder` has.
+    #[inline(never)]
+    fn wait_once_for(&self, light: &Light, host: &PerCpu, holder: Who) -> Option<u64> {
+        let holder = holder.light(host)?.id();
+        let (key, until) = (self.key(), None);
+        wait_once_by(light, Event::BlockOn { holder, key, until })
     }
 
     /// In its queue already, and perhaps once woken. Gate: closed on entry, open on return.
@@ -297,7 +307,7 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
                     error = MonitorError::Deadlock;
                     break;
                 }
-                // A holder that has ended cannot be lent anything.
+                // A holder that has ended inherits nothing.
                 Some(_) => holder = None,
                 None => {}
             }
@@ -340,10 +350,8 @@ fn let_go_on(light: &Light, also: *const Light) {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     if let Some(first) = unsafe { also.as_ref() } {
         let others = first.wait_node.also.replace(core::ptr::null());
-        if !others.is_null() {
-            // SAFETY: the host outlives its threads.
-            unsafe { (*light.host()).pool.waking.set(others) };
-        }
+        // SAFETY: the host outlives its threads.
+        unsafe { (*light.host()).wake_also(others) };
         enter(light, Event::Wake(first.id()));
         if light.quit.get() {
             return;
@@ -386,11 +394,16 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), MonitorErro
 /// there is one.
 #[inline(never)]
 fn wait_once(light: &Light) -> Option<u64> {
+    wait_once_by(light, Event::Block { until: None })
+}
+
+#[inline(always)]
+fn wait_once_by(light: &Light, event: Event) -> Option<u64> {
     if is_to_end(light) {
         return None;
     }
     light.phase.set(Phase::Resting);
-    let _ = enter(light, Event::Block { until: None });
+    let _ = enter(light, event);
     light.phase.set(Phase::Inside);
     let answer = light.wait_node.answer.take();
     // Who answers has it leave the queue.

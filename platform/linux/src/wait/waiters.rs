@@ -84,6 +84,7 @@ impl<'a> Waiters<'a> {
     }
 
     /// Whether nobody waits in a queue.
+    #[inline]
     pub fn is_empty(&self, queue: usize) -> bool {
         self.queues[queue].is_empty()
     }
@@ -104,7 +105,7 @@ impl<'a> Waiters<'a> {
 
     /// Answers the most urgent of a queue among those for whom `answer` gives one, and returns what
     /// that one asked; `None`: there is none. O(waiters).
-    #[inline]
+    #[inline(always)]
     pub fn answer_if(&mut self, queue: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let (light, answer) = self.most_urgent_of(queue, answer)?;
         let ask = light.wait_node.ask.get();
@@ -157,8 +158,21 @@ impl<'a> Waiters<'a> {
         !self.cross_cpu && self.host.goes_before(a.id(), b.id())
     }
 
-    #[inline]
+    /// Nearly always one waits, who is the most urgent.
+    #[inline(always)]
     fn most_urgent_of(
+        &self,
+        queue: usize,
+        answer: impl Fn(u64) -> Option<u64>,
+    ) -> Option<(&'static Light, u64)> {
+        match self.queues[queue].first()? {
+            (only, true) => Some((only, answer(only.wait_node.ask.get())?)),
+            _ => self.most_urgent_of_several(queue, answer),
+        }
+    }
+
+    #[inline(never)]
+    fn most_urgent_of_several(
         &self,
         queue: usize,
         answer: impl Fn(u64) -> Option<u64>,
@@ -195,14 +209,27 @@ impl<'a> Waiters<'a> {
         all.find(|light| who == Who::of(light))
     }
 
-    /// As [`Waiters::answer`]; it holds from now on what the caller held, and whoever waits for
-    /// that lends to it. One section hands over once.
+    /// As [`Waiters::answer`]; it holds from now on what the caller held, and inherits from those
+    /// that wait for that. One section hands over once.
     pub fn hand_over(&mut self, who: Who, answer: u64) {
         if let Some(light) = self.waiter(who) {
-            light.wait_node.leave();
-            light.wait_node.answer.set(Some(answer));
-            self.handed = Some(light);
+            self.hand_to(light, answer);
         }
+    }
+
+    /// [`Waiters::hand_over`] to the most urgent of a queue, if anybody waits there. O(waiters).
+    #[inline]
+    pub fn hand_on(&mut self, queue: usize, answer: u64) -> Option<Who> {
+        let (light, _) = self.most_urgent_of(queue, Some)?;
+        self.hand_to(light, answer);
+        Some(Who::of(light))
+    }
+
+    #[inline]
+    fn hand_to(&mut self, light: &'static Light, answer: u64) {
+        light.wait_node.leave();
+        light.wait_node.answer.set(Some(answer));
+        self.handed = Some(light);
     }
 
     #[inline]

@@ -198,10 +198,7 @@ impl<T> Mutex<T> {
             if self.ceiling.is_some() {
                 waiters.set_ceiling(*before);
             }
-            let next = waiters.most_urgent(0).map(|(who, _)| who);
-            if let Some(who) = next {
-                waiters.hand_over(who, 0);
-            }
+            let next = waiters.hand_on(0, 0);
             let asked = self.ceiling.is_some() || !waiters.is_empty(0);
             self.owner.set(next, asked);
             Step::Done(())

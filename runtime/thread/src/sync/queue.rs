@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::fmt;
 use std::collections::VecDeque;
 
-use punctual_linux::{Monitor, Step};
+use punctual_linux::{Monitor, Step, Waiters};
 use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
@@ -33,6 +33,27 @@ impl<T> Messages<T> {
             messages: VecDeque::with_capacity(most),
             most,
         }
+    }
+
+    /// Nobody waits for the message of `place`: it stays here, if there is room. Apart, so that the
+    /// way of one that somebody waits for is short.
+    #[inline(never)]
+    fn keep(&mut self, place: &Place<T>) -> Step<()> {
+        if self.messages.len() >= self.most {
+            return Step::wait(PRODUCERS, ask_of(place));
+        }
+        if let Some(message) = place.take() {
+            self.messages.push_back(message);
+        }
+        Step::Done(())
+    }
+
+    /// The message of the most urgent producer that waits, if there is one, which goes on.
+    #[inline(never)]
+    fn take_sent(waiters: &mut Waiters<'_>) -> Option<T> {
+        let ask = waiters.answer_if(PRODUCERS, |_| Some(0))?;
+        // SAFETY: the place of a producer that waits in this queue until this visit ends.
+        unsafe { swap::<T>(ask, None) }
     }
 }
 
@@ -131,16 +152,11 @@ impl<T: Send> Queue<T> {
     fn send_by(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         let place = Cell::new(Some(message));
         let visit = self.state.critical_section(until, |state, waiters| {
-            if let Some(ask) = waiters.answer_if(CONSUMERS, |_| Some(0)) {
-                // SAFETY: the place of a consumer that waits in this queue until this visit ends.
-                let _ = unsafe { swap(ask, place.take()) };
-            } else if state.messages.len() < state.most {
-                if let Some(message) = place.take() {
-                    state.messages.push_back(message);
-                }
-            } else {
-                return Step::wait(PRODUCERS, ask_of(&place));
-            }
+            let Some(ask) = waiters.answer_if(CONSUMERS, |_| Some(0)) else {
+                return state.keep(&place);
+            };
+            // SAFETY: the place of a consumer that waits in this queue until this visit ends.
+            let _ = unsafe { swap(ask, place.take()) };
             Step::Done(())
         });
         match (visit, place.take()) {
@@ -188,21 +204,19 @@ impl<T: Send> Queue<T> {
         let place: Place<T> = Cell::new(None);
         let visit = self.state.critical_section(until, |state, waiters| {
             let first = state.messages.pop_front();
-            let asked = waiters.answer_if(PRODUCERS, |_| Some(0));
-            let sent = asked.and_then(|ask| {
-                // SAFETY: the place of a producer that waits in this queue until this visit ends.
-                unsafe { swap::<T>(ask, None) }
-            });
-            match (first, sent) {
-                (Some(first), sent) => {
-                    place.set(Some(first));
-                    if let Some(sent) = sent {
-                        // There is room: the first has just left.
-                        state.messages.push_back(sent);
-                    }
-                }
-                (None, Some(sent)) => place.set(Some(sent)),
-                (None, None) => return Step::wait(CONSUMERS, ask_of(&place)),
+            let sent = match waiters.is_empty(PRODUCERS) {
+                true if first.is_none() => return Step::wait(CONSUMERS, ask_of(&place)),
+                true => None,
+                false => Messages::take_sent(waiters),
+            };
+            if first.is_none() {
+                place.set(sent);
+                return Step::Done(());
+            }
+            place.set(first);
+            if let Some(sent) = sent {
+                // There is room: the first has just left.
+                state.messages.push_back(sent);
             }
             Step::Done(())
         });

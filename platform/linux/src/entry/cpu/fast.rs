@@ -59,16 +59,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn follow_turn(&mut self, host: &PerCpu, now: Instant, turn: Turn) -> Option<&'static Light> {
         debug_assert!(!self.shard.has_message());
-        let is_near = turn.arm <= now.saturating_add(host.limits.near);
-        if is_near || now >= self.owing_from {
+        let due = turn.arm.min(host.fast_until());
+        let stays = host.armed_for().is_some_and(|armed| armed <= due);
+        // What is near and has a timer comes in time, or as the gate opens.
+        let is_late = !stays && turn.arm <= now.saturating_add(host.limits.near);
+        if is_late || now >= self.owing_from {
             return None;
         }
         let &to = self.threads.get(turn.next.index())?;
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let to = unsafe { to.as_ref() }?;
         self.publish_as(to, turn.stamp);
-        let due = turn.arm.min(self.fast_until);
-        let stays = host.armed_for().is_some_and(|armed| armed <= due);
         if !stays || to.promise.load(Ordering::Relaxed) != 0 {
             host.arm_for(to, due, now, || self.comes_by_clock(due));
         }
@@ -154,7 +155,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step_due(&mut self, host: &PerCpu, now: Instant) -> Option<*const Light> {
         let arrived = host.arrived.get()?;
-        let is_open = now < self.fast_until
+        let is_open = now < host.fast_until()
             && now.since(arrived).ticks() <= host.limits.entry
             && host.fires_at().is_none()
             && !host.shared.is_to_end()
@@ -198,7 +199,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
             && let Some(light) = unsafe { chosen.as_ref() }
         {
             self.publish_as(light, stamp);
-            let due = arm.map_or(self.fast_until, |at| at.min(self.fast_until));
+            let own = host.fast_until();
+            let due = arm.map_or(own, |at| at.min(own));
             host.arm_for(light, due, now, || self.comes_by_clock(due));
             return chosen;
         }
@@ -212,7 +214,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host: &PerCpu,
         now: Instant,
     ) -> Option<(&'static Light, u64)> {
-        match self.is_open(host, now) {
+        match host.is_open(now) {
             true => self.usual_interval(host, now),
             false => None,
         }
@@ -246,13 +248,6 @@ impl<P: Policy, S: Sink> Core<P, S> {
         self.conclude(host, now, Decision { next, arm, refused })
     }
 
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_open(&self, host: &PerCpu, now: Instant) -> bool {
-        now < self.fast_until
-            && host.armed_for().is_some_and(|armed| now < armed)
-            && host.is_undisturbed()
-    }
-
     /// Writes what has become of its job and of its last request into the record of a thread that
     /// is about to run.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -279,6 +274,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let asked = job.is_some_and(|job| job.stop) || light.wait_node.cancelled.get();
         let stop = asked && !light.pooled.ending.get();
         light.stop.store(stop, Ordering::Relaxed);
+        light.may_end.set(asked || light.quit.get());
         light.job.set(job);
     }
 
@@ -335,13 +331,14 @@ impl<P: Policy, S: Sink> Core<P, S> {
     pub(super) fn open_fast_path(&mut self, host: &PerCpu, now: Instant) {
         self.owing_from = self.owed.map_or(Instant::MAX, |owed| owed.due);
         let is_open = self.children.is_empty() && now < self.end.horizon && !self.plan.waits();
-        self.fast_until = if is_open {
+        let until = if is_open {
             // A thread that promised checkpoints has no timer that would fire for a look.
             let look = now.saturating_add(host.limits.look);
             self.next_due(host, now, None, false, false).min(look)
         } else {
             Instant::ZERO
         };
+        host.set_fast_until(until);
     }
 }
 

@@ -413,10 +413,7 @@ fn disturb(bench: &mut Bench, what: u64, now: Instant, amount: u64) {
                 let _ = light.wait_node.set_ceiling(None);
             }
         }
-        7 => host
-            .pool
-            .waking
-            .set(running.map_or(core::ptr::null(), |l| l)),
+        7 => host.wake_also(running.map_or(core::ptr::null(), |l| l)),
         8 => Notify::made_on(host).notify_from(host),
         AWAY => host.watch.pretend(),
         _ => {}
@@ -533,6 +530,7 @@ fn a_blocking_call_on_its_way_closes_the_fast_path() {
     assert!(unsafe { ring.start(entry, operation) });
     // SAFETY: nobody else looks at the ring.
     unsafe { *bench.cpu.host.ring.get() = Some(ring) };
+    bench.cpu.host.disturb();
     assert_eq!(bench.enter(at(2), Event::Tick, true), None);
     assert!(bench.enter(at(2), Event::Tick, false).is_some());
     assert_eq!(bench.enter(at(3), Event::Tick, true), None);

@@ -1,0 +1,104 @@
+//! Whether an entry may take the fast path, as far as the platform knows.
+//!
+//! What this CPU itself does (its timer, a wait that is noted, a call on its way) is in one word,
+//! which is set where such a thing begins and where the slow path ends. What others raise is looked
+//! at by each entry.
+
+use core::sync::atomic::Ordering;
+
+use punctual_linux_io::Ring;
+use punctual_model::Instant;
+
+use super::PerCpu;
+use crate::record::light::Light;
+
+impl PerCpu {
+    /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
+    /// what others raise, and what this CPU does. Gate closed.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.is_left_alone() && self.is_at_rest.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing has come up that others raise: a signal that found the gate closed, somebody
+    /// else on this CPU, messages, pending wakes. Gate closed. The slow path takes note of the
+    /// signal; an entry that did not would be followed by the next, again and again.
+    #[inline]
+    fn is_left_alone(&self) -> bool {
+        !self.gate.has_pending() && !self.watch.has_news() && self.mail.is_quiet()
+    }
+
+    /// Whether this CPU itself has nothing to look into: time that was nobody's, a deferral,
+    /// threads to be woken in company, calls that are on their way. Where one of these begins,
+    /// [`PerCpu::disturb`] is called. Gate closed.
+    fn has_nothing_open(&self) -> bool {
+        // SAFETY: gate closed; the borrow ends here.
+        let ring = unsafe { &*self.ring.get() };
+        self.known_missing.load(Ordering::Relaxed) == 0
+            && !self.deferral.is_open()
+            && self.pool.waking.get().is_null()
+            && !ring.as_ref().is_some_and(Ring::is_busy)
+    }
+
+    /// Whether an entry may take the fast path, as far as the platform knows. Gate closed.
+    #[inline]
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        now.ticks() < self.open_until.load(Ordering::Relaxed) && self.is_left_alone()
+    }
+
+    /// Something has begun that the next entry is to look into. Any time.
+    #[inline]
+    pub(crate) fn disturb(&self) {
+        self.is_at_rest.store(false, Ordering::Relaxed);
+        self.open_until.store(0, Ordering::Relaxed);
+    }
+
+    /// Threads are to be woken by the next entry, beside its event: this and its company. Gate
+    /// closed.
+    #[inline]
+    pub(crate) fn wake_also(&self, first: *const Light) {
+        if !first.is_null() {
+            self.pool.waking.set(first);
+            self.disturb();
+        }
+    }
+
+    /// Before this instant the platform has nothing of its own to do.
+    #[inline]
+    pub(crate) fn fast_until(&self) -> Instant {
+        self.fast_until.get()
+    }
+
+    /// Says that from now on. Gate closed.
+    pub(crate) fn set_fast_until(&self, until: Instant) {
+        self.fast_until.set(until);
+        let is_at_rest = self.has_nothing_open();
+        self.is_at_rest.store(is_at_rest, Ordering::Relaxed);
+        self.reopen();
+    }
+
+    /// The timer has fired, or may have: no entry takes the fast path before it is set again.
+    #[inline]
+    pub(super) fn take_armed(&self) -> Option<Instant> {
+        self.open_until.store(0, Ordering::Relaxed);
+        self.armed.take()
+    }
+
+    #[inline]
+    pub(super) fn set_armed(&self, armed: Option<Instant>) {
+        self.armed.set(armed);
+        self.reopen();
+    }
+
+    /// An entry without a timer behind it does not take the fast path.
+    #[inline]
+    fn reopen(&self) {
+        let until = match self.armed.get() {
+            Some(armed) if self.is_at_rest.load(Ordering::Relaxed) => {
+                self.fast_until.get().min(armed)
+            }
+            _ => Instant::ZERO,
+        };
+        self.open_until.store(until.ticks(), Ordering::Relaxed);
+    }
+}
