@@ -84,6 +84,29 @@ fn what_nobody_reads_ends_the_command_of_the_library_with_words_and_no_signal() 
 }
 
 #[test]
+fn a_log_is_not_taken_for_a_standard_stream_that_is_closed() {
+    let Some((folder, program)) = installed() else {
+        return;
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let logged = |name: &str, redirection: &str| {
+        let log = folder.path().join(name);
+        let script = format!(r#"exec "$0" sim "$1" --record "$2" {redirection}"#);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).arg(&program);
+        shell
+            .arg(root.join("examples/two-tasks.toml"))
+            .arg(&log)
+            .output()
+            .expect("a shell");
+        std::fs::read(&log).expect("a log")
+    };
+    let [open, closed] =
+        [("open", ""), ("closed", "<&- >&- 2>&-")].map(|(name, way)| logged(name, way));
+    assert!(!open.is_empty() && open == closed);
+}
+
+#[test]
 fn the_library_with_the_command_has_one_name_more_than_that_without() {
     let names = |library: &str| -> Option<BTreeSet<String>> {
         let mut list = Command::new("nm");
