@@ -69,7 +69,7 @@ impl Bound {
     }
 
     /// The closed upper bound.
-    fn closed(response: Span) -> Bound {
+    pub(crate) fn closed(response: Span) -> Bound {
         Bound {
             response,
             basis: Basis::Closed,
@@ -89,7 +89,7 @@ impl Bound {
 /// The bounds of all entities of a node, in their order; `None`: nothing bounds the response.
 ///
 /// With `allowed` only whether each is within it: then a bound may be any value that tells, and
-/// those after the first late one are `None`.
+/// some are `None` where one is late.
 pub(crate) fn of_node(
     node: &Node,
     allowed: Option<&[Span]>,

@@ -34,7 +34,7 @@ use crate::supply::Supply;
 use crate::units::{Span, TICK, UNIT, Work, signed};
 use crate::utilization::{Ratio, hyperperiod};
 
-const WHAT: &str = "busy window";
+pub(crate) const WHAT: &str = "busy window";
 /// Into how many parts a period is cut where work grows with every tick of the offset.
 const GRID: u64 = 16;
 

@@ -129,11 +129,11 @@ fn walk(
         match level {
             [only] => {
                 let own = &node.entities[*only];
-                if is_plain(own) && window > own.deadline {
-                    known[*only] = Known::Late;
-                }
-                let worst = jobs_in_turn(own, below, window, &mut walk, search_steps)?;
                 if is_plain(own) {
+                    if window > own.deadline {
+                        known[*only] = Known::Late;
+                    }
+                    let worst = jobs_in_turn(own, below, window, &mut walk, search_steps)?;
                     known[*only] = Known::Response(Some(worst));
                 }
             }

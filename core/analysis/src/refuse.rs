@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use punctual_model::{PolicyKind, SchedulerId, System, TaskId};
 
 use crate::bounds::{self, Basis, Bound, STEPS};
-use crate::busy_window::{Query, Worst};
+use crate::busy_window::{self, Query, Worst};
 use crate::edf::{self, Excess};
 use crate::entity::Who;
 use crate::error::{AnalysisError, Checked};
@@ -105,11 +105,17 @@ fn of_node(
         .is_some_and(|refusal| refusal.witness.is_some());
     let by_deadline = node.policy == PolicyKind::EarliestDeadlineFirst;
     refusals.extend(whole);
+    let mut is_open = false;
     for (place, entity) in node.entities.iter().enumerate() {
         let bound = bounds.get(place).copied().flatten();
         let allowed = decide::allowed_of(system, entity);
         let may_be_late = matches!(entity.who, Who::Server(id) if is_background_slice(system, id));
         if bound.is_some_and(|b| b.response <= allowed) || may_be_late {
+            continue;
+        }
+        // The bound is too large, but no response is known: neither an admission nor a refusal.
+        if bound.is_some_and(|b| b.basis == Basis::Closed) {
+            is_open = true;
             continue;
         }
         // What the node's demand already says: overload without a bound, or an EDF deadline.
@@ -124,6 +130,11 @@ fn of_node(
                 task_refusal(system, node, (place, task), bound, allowed, witness)
             }
             Who::Server(id) => server_refusal(system, node, place, id, bound)?,
+        });
+    }
+    if is_open && refusals.is_empty() {
+        return Err(AnalysisError::TooLong {
+            what: busy_window::WHAT,
         });
     }
     Ok(())
@@ -407,4 +418,56 @@ fn situation(system: &System, node: &Node, query: &Query<'_>, worst: &Worst) -> 
         words += "; first releases are as late as their jitter allows";
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::{self, Options};
+    use alloc::vec;
+    use punctual_model::{Class, Cpu, CpuId, Ns, Priority, Requirement, Task};
+
+    /// Two tasks under fixed priority, the less urgent of which is to respond within 5 ms.
+    fn with_a_required_response() -> System {
+        let task = |name: &str, priority| {
+            let period = punctual_model::Span::<Ns>::from_ms(10);
+            let class = Class::Periodic {
+                period,
+                wcet: punctual_model::Work::from_ms(2),
+                relative_deadline: period,
+            };
+            let mut task = Task::new(name, CpuId(0), class);
+            task.priority = Priority::new(priority);
+            task
+        };
+        System {
+            cpus: vec![Cpu {
+                name: "0".to_string(),
+                host: None,
+                policy: PolicyKind::FixedPriority { preemptive: true },
+            }],
+            tasks: vec![task("first", 2), task("second", 1)],
+            requirements: vec![Requirement::Response {
+                task: TaskId(1),
+                within: punctual_model::Span::from_ms(5),
+            }],
+            ..System::default()
+        }
+    }
+
+    #[test]
+    fn a_closed_bound_beyond_a_required_response_refuses_nothing() {
+        let system = with_a_required_response();
+        let solution = solve::solve(&system, &[], &Options::all(&bounds::query()));
+        let mut nodes = solution.expect("it can be solved").nodes;
+        assert_eq!(refusals(&system, &nodes), Ok(Vec::new()));
+        nodes[0].bounds[1] = Some(Bound::closed(Span::from_ms(6)));
+        let what = busy_window::WHAT;
+        let answer = refusals(&system, &nodes);
+        assert_eq!(answer, Err(AnalysisError::TooLong { what }));
+        // Beside a refusal that is certain it is one more thing that is not known.
+        nodes[0].bounds[0] = Some(Bound::of_window(Span::from_ms(11), Span::ZERO).expect("short"));
+        let refused = refusals(&system, &nodes).expect("a refusal");
+        assert_eq!(refused.len(), 1);
+    }
 }
