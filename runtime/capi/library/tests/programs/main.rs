@@ -140,8 +140,22 @@ fn says_by(source: &str, compiler: &[&str]) -> Option<String> {
 
 #[test]
 fn a_control_loop_in_c_executes_all_its_jobs() {
-    if let Some(said) = says("examples/c/control.c") {
-        assert!(said.starts_with("100 jobs, level "), "{said}");
+    if let Some(ran) = run("examples/c/control.c", &C) {
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(said.starts_with("100 jobs, "), "{said}");
+        // A machine that takes a CPU away makes jobs late: that is 1 and no failure of the run.
+        let late = !said.starts_with("100 jobs, 0 late");
+        assert_eq!(ran.status.code(), Some(i32::from(late)), "{said}");
+    }
+}
+
+#[test]
+fn a_control_loop_in_c_that_was_late_exits_with_1() {
+    if let Some(ran) = run("runtime/capi/library/tests/c/late.c", &C) {
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(said.starts_with("100 jobs, "), "{said}");
+        assert!(!said.contains(" 0 late"), "{said}");
+        assert_eq!(ran.status.code(), Some(1), "{said}");
     }
 }
 
