@@ -78,7 +78,8 @@ struct Answer {
     evaluations: u64,
 }
 
-fn processor_ns() -> u64 {
+/// The processor time of this kernel thread.
+pub(super) fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()
 }

@@ -199,7 +199,16 @@ const DOES: &[(&str, &str, &str)] = &[
         "cgroup made",
         "a control group made, to which nothing is granted yet",
     ),
-    ("", "SimSo", "the same set and duration, in Python"),
+    (
+        "sim job, 10 tasks, recorded",
+        "SimSo",
+        "the same set in Python, in processor time too; it keeps what happened as objects, ours as a log",
+    ),
+    (
+        "",
+        "SimSo",
+        "the same set in Python, in processor time too: no overheads, and it keeps what happened",
+    ),
     (
         "",
         "rtrb",

@@ -59,4 +59,4 @@ pub use shard::{
     MAX_RELEASES_PER_ENTRY, Shard, Turn,
 };
 pub use thread::{JobStamp, JobView, State};
-pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};
+pub use trace::{NoSink, Outcome, Run, Sink, TraceEvent, WakeCause};

@@ -7,7 +7,7 @@
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
 //! `fast`: entries with nothing due, `front`, `hand` and `come`: those that change the front of a
 //! queue;
-//! `due`: what the last decision named is due.
+//! `due`: what the last decision named is due, `turn`: a job comes on an idle CPU, or ends.
 
 mod agenda;
 mod block;
@@ -28,6 +28,7 @@ mod release;
 mod replace;
 mod setup;
 mod supply;
+mod turn;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -261,6 +261,7 @@ impl Thread {
     /// It takes this one of its allotments, for a job that begins or `goes_on`. A reservation takes
     /// the whole. A job gets it less the debts of its thread: the grace that the one before used,
     /// the cost of stopping it, and, if it goes on, its work beyond the budget.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn take_allotment(&mut self, allotment: u64, costs: Costs, goes_on: bool) {
         let had_one = self.taken > 0;
         self.taken = allotment;

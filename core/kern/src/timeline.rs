@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use punctual_model::Instant;
 
@@ -23,26 +24,60 @@ const ROOT: u32 = ARITY - 1;
 /// No timer; greater than any.
 const NEVER: Due = Due(u128::MAX);
 
+const NOTHING: Group = Group([NEVER; ARITY as usize]);
+
 /// The place of a timer that is not set.
 const ABSENT: u32 = u32::MAX;
 
-/// Two timers per thread in one 4-ary heap of fixed size; equal instants in the order of the file.
-/// The place of each is kept, so any is set, moved or cancelled in O(log n).
+/// The place of a timer that is in the line.
+const IN_LINE: u32 = u32::MAX - 1;
+
+/// Two timers per thread; equal instants in the order of the file.
 ///
 /// ```text
-///   group 0    -  -  -  root
-///   group 1    children of the root: places 4 to 7
-///   group 2    children of place 4         ... of place p: group p - 2
+///   line     releases that were set behind all of the line: O(1)
+///   heap     all others: O(log n)
+///
+///   heap, group 0    -  -  -  root
+///         group 1    children of the root: places 4 to 7
+///         group 2    children of place 4         ... of place p: group p - 2
 /// ```
+///
+/// Where periods are equal, all that came again are in the line. Of several periods the longest
+/// are; the others share a smaller heap. The place of each timer is kept, so any is set, moved or
+/// cancelled in O(log n).
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    /// Behind the last timer all are [`NEVER`].
-    groups: Box<[Group]>,
+    line: Line,
+    /// The heap: behind the last timer all are [`NEVER`]. It has room for all timers, and is made
+    /// as far as it was ever used.
+    groups: Vec<Group>,
     /// By id: where it is.
     place: Box<[u32]>,
+    /// Of the heap.
     len: u32,
     /// The instant of the first, if there is any.
-    soonest: Instant,
+    soonest: Option<Instant>,
+}
+
+/// Timers in ascending order, linked: at most the release of each thread.
+#[derive(Debug)]
+struct Line {
+    /// By thread.
+    links: Box<[Link]>,
+    /// [`NEVER`] if it is empty.
+    head: Due,
+    /// Less than any other if it is empty.
+    tail: Due,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    at: Instant,
+    order: u32,
+    /// Threads.
+    next: u32,
+    previous: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +110,21 @@ impl Due {
     fn id(self) -> u32 {
         u32::try_from(self.0 & u128::from(u32::MAX)).unwrap_or(ABSENT)
     }
+
+    #[inline]
+    fn order(self) -> u32 {
+        u32::try_from(self.0 >> 32 & u128::from(u32::MAX)).unwrap_or(u32::MAX)
+    }
+
+    #[inline]
+    fn thread(self) -> usize {
+        (self.id() / 2) as usize
+    }
+
+    #[inline]
+    fn is_release(self) -> bool {
+        self.id().is_multiple_of(2)
+    }
 }
 
 #[inline]
@@ -85,13 +135,15 @@ fn id_of(thread: usize, timer: Timer) -> u32 {
 impl Timeline {
     pub(crate) fn new(threads: usize) -> Self {
         let timers = threads * 2;
-        let row = Group([NEVER; ARITY as usize]);
-        let groups = (timers + ROOT as usize).div_ceil(ARITY as usize).max(1);
+        let most = (timers + ROOT as usize).div_ceil(ARITY as usize).max(1);
+        let mut groups = Vec::with_capacity(most);
+        groups.push(NOTHING);
         Timeline {
-            groups: vec![row; groups].into_boxed_slice(),
+            groups,
             place: vec![ABSENT; timers].into_boxed_slice(),
+            line: Line::new(threads),
             len: 0,
-            soonest: Instant::MAX,
+            soonest: None,
         }
     }
 
@@ -99,46 +151,65 @@ impl Timeline {
     pub(crate) fn set(&mut self, thread: usize, timer: Timer, at: Instant, order: u32) {
         let id = id_of(thread, timer);
         let due = Due::new(at, order, id);
+        if self.place[id as usize] == IN_LINE {
+            self.line.unlink(thread);
+            self.place[id as usize] = ABSENT;
+        }
         match self.place_of(id) {
-            None => {
-                self.len += 1;
-                self.up(ROOT + self.len - 1, due);
+            None if timer == Timer::Release && self.line.tail < due => {
+                self.place[id as usize] = IN_LINE;
+                self.line.append(due);
             }
+            None => self.push(due),
             Some(place) if due < self.get(place) => self.up(place, due),
             Some(place) => self.down(place, due),
         }
-        self.soonest = self.get(ROOT).at();
-    }
-
-    /// Sets a timer that is not set. Most are of a thread that begins, and later than the others.
-    #[inline]
-    pub(crate) fn add(&mut self, thread: usize, timer: Timer, at: Instant, order: u32) {
-        let id = id_of(thread, timer);
-        debug_assert!(self.place_of(id).is_none());
-        let due = Due::new(at, order, id);
-        let place = ROOT + self.len;
-        if place == ROOT || due < self.get(parent(place)) {
-            return self.set(thread, timer, at, order);
-        }
-        self.put(place, due);
-        self.len += 1;
+        self.note_soonest();
     }
 
     /// The earliest timer comes again, at a later instant.
     #[inline]
     pub(crate) fn defer_first(&mut self, at: Instant) {
-        let first = self.get(ROOT);
-        debug_assert!(self.len > 0 && first.at() <= at);
-        self.down(ROOT, first.moved_to(at));
-        self.soonest = self.get(ROOT).at();
+        let (root, head) = (self.get(ROOT), self.line.head);
+        let first = root.min(head);
+        debug_assert!(self.soonest.is_some_and(|first| first <= at));
+        let due = first.moved_to(at);
+        let goes_last = self.line.tail < due && first.is_release();
+        match (head < root, goes_last) {
+            (true, true) => self.line.rotate(due),
+            (false, false) => self.down(ROOT, due),
+            (true, false) => {
+                self.line.unlink(first.thread());
+                self.push(due);
+            }
+            (false, true) => {
+                self.remove(first.id(), ROOT);
+                self.place[first.id() as usize] = IN_LINE;
+                self.line.append(due);
+            }
+        }
+        self.note_soonest();
+    }
+
+    #[inline]
+    fn note_soonest(&mut self) {
+        let first = self.get(ROOT).min(self.line.head);
+        let is_set = self.len > 0 || self.line.head != NEVER;
+        self.soonest = is_set.then_some(first.at());
     }
 
     #[inline]
     pub(crate) fn cancel(&mut self, thread: usize, timer: Timer) {
         let id = id_of(thread, timer);
-        if let Some(place) = self.place_of(id) {
-            self.remove(id, place);
+        match self.place_of(id) {
+            None => return,
+            Some(IN_LINE) => {
+                self.line.unlink(thread);
+                self.place[id as usize] = ABSENT;
+            }
+            Some(place) => self.remove(id, place),
         }
+        self.note_soonest();
     }
 
     pub(crate) fn is_set(&self, thread: usize, timer: Timer) -> bool {
@@ -147,27 +218,31 @@ impl Timeline {
 
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
-        (self.len > 0).then_some(self.soonest)
+        self.soonest
     }
 
     /// Whether all timers but the earliest are later than `now`.
     #[inline]
     pub(crate) fn others_are_later(&self, now: Instant) -> bool {
-        let others = self.groups.get((ROOT / ARITY) as usize + 1);
-        others.is_none_or(|Group(dues)| dues.iter().all(|due| due.at() > now))
+        let (root, head) = (self.get(ROOT), self.line.head);
+        if head < root {
+            return root.at() > now && self.line.second_is_later(now);
+        }
+        let children = self.groups.get((ROOT / ARITY) as usize + 1);
+        head.at() > now && children.is_none_or(|Group(dues)| dues.iter().all(|due| due.at() > now))
     }
 
     /// The earliest timer, which there is: its thread and what it is for. It stays until moved or
     /// cancelled.
     #[inline]
     pub(crate) fn first(&self) -> (usize, Timer) {
-        debug_assert!(self.len > 0);
-        let id = self.get(ROOT).id();
-        let timer = match id % 2 {
-            0 => Timer::Release,
-            _ => Timer::Timeout,
+        debug_assert!(self.soonest.is_some());
+        let first = self.get(ROOT).min(self.line.head);
+        let timer = match first.is_release() {
+            true => Timer::Release,
+            false => Timer::Timeout,
         };
-        ((id / 2) as usize, timer)
+        (first.thread(), timer)
     }
 
     #[inline]
@@ -200,7 +275,18 @@ impl Timeline {
                 self.down(place, last);
             }
         }
-        self.soonest = self.get(ROOT).at();
+    }
+
+    /// A timer that is not set goes into the heap.
+    #[inline]
+    fn push(&mut self, due: Due) {
+        let place = ROOT + self.len;
+        if self.groups.len() == (place / ARITY) as usize {
+            debug_assert!(self.groups.len() < self.groups.capacity());
+            self.groups.push(NOTHING);
+        }
+        self.len += 1;
+        self.up(place, due);
     }
 
     #[inline]
@@ -234,6 +320,97 @@ impl Timeline {
             place = (place - 2) * ARITY + least;
         }
         self.put(place, due);
+    }
+}
+
+impl Line {
+    fn new(threads: usize) -> Line {
+        let link = Link {
+            at: Instant::MAX,
+            order: 0,
+            next: ABSENT,
+            previous: ABSENT,
+        };
+        Line {
+            links: vec![link; threads].into_boxed_slice(),
+            head: NEVER,
+            tail: Due(0),
+        }
+    }
+
+    fn due_of(&self, thread: u32) -> Option<Due> {
+        let link = self.links.get(thread as usize)?;
+        Some(Due::new(link.at, link.order, thread * 2))
+    }
+
+    #[inline]
+    fn second_is_later(&self, now: Instant) -> bool {
+        let next = self.links[self.head.thread()].next;
+        let second = self.links.get(next as usize);
+        second.is_none_or(|second| second.at > now)
+    }
+
+    /// A timer that is not here, and is not before the last.
+    #[inline]
+    fn append(&mut self, due: Due) {
+        let thread = due.id() / 2;
+        let mut previous = ABSENT;
+        if self.head == NEVER {
+            self.head = due;
+        } else {
+            previous = self.tail.id() / 2;
+            self.links[previous as usize].next = thread;
+        }
+        self.links[thread as usize] = Link {
+            at: due.at(),
+            order: due.order(),
+            next: ABSENT,
+            previous,
+        };
+        self.tail = due;
+    }
+
+    /// The first comes again, as the last.
+    #[inline]
+    fn rotate(&mut self, due: Due) {
+        let (first, last) = (self.head.id() / 2, self.tail.id() / 2);
+        self.tail = due;
+        let link = &mut self.links[first as usize];
+        link.at = due.at();
+        if first == last {
+            self.head = due;
+            return;
+        }
+        let next = link.next;
+        (link.next, link.previous) = (ABSENT, last);
+        self.links[last as usize].next = first;
+        let head = &mut self.links[next as usize];
+        head.previous = ABSENT;
+        self.head = Due::new(head.at, head.order, next * 2);
+    }
+
+    #[inline]
+    fn unlink_first(&mut self) {
+        let next = self.links[self.head.thread()].next;
+        match self.links.get_mut(next as usize) {
+            Some(link) => {
+                link.previous = ABSENT;
+                self.head = Due::new(link.at, link.order, next * 2);
+            }
+            None => (self.head, self.tail) = (NEVER, Due(0)),
+        }
+    }
+
+    fn unlink(&mut self, thread: usize) {
+        let Link { next, previous, .. } = self.links[thread];
+        let Some(before) = self.links.get_mut(previous as usize) else {
+            return self.unlink_first();
+        };
+        before.next = next;
+        match self.links.get_mut(next as usize) {
+            Some(after) => after.previous = previous,
+            None => self.tail = self.due_of(previous).unwrap_or(Due(0)),
+        }
     }
 }
 
@@ -278,6 +455,7 @@ mod tests {
         let mut timeline = Timeline::new(THREADS);
         let mut list: Vec<(Instant, u32, u32)> = Vec::new();
         let mut x = 1_u64;
+        let mut longest_line = 0;
         // An interpreter (`cargo xtask miri`) takes a thousand times as long.
         let rounds = if cfg!(miri) { 200 } else { 20_000 };
         for _ in 0..rounds {
@@ -301,10 +479,7 @@ mod tests {
             } else {
                 list.retain(|due| due.2 != id);
                 let at = Instant::from_ticks((x >> 40) % 97);
-                match timeline.is_set(thread, timer) {
-                    true => timeline.set(thread, timer, at, id % 7),
-                    false => timeline.add(thread, timer, at, id % 7),
-                }
+                timeline.set(thread, timer, at, id % 7);
                 list.push((at, id % 7, id));
             }
             list.sort_unstable();
@@ -319,11 +494,49 @@ mod tests {
                 let later = timeline.others_are_later(Instant::from_ticks(now));
                 assert_eq!(later, now < second || list.len() < 2 && now < u64::MAX);
             }
-            assert_eq!(timeline.len as usize, list.len());
+            let in_line = timeline.line.walk();
+            assert!(in_line.is_sorted(), "{in_line:?}");
+            longest_line = longest_line.max(in_line.len());
+            assert_eq!(timeline.len as usize + in_line.len(), list.len());
+            for due in in_line {
+                assert_eq!(timeline.place[due.id() as usize], IN_LINE);
+                assert!(list.contains(&(due.at(), due.order(), due.id())));
+            }
             assert_eq!(
                 timeline.is_set(thread, timer),
                 list.iter().any(|due| due.2 == id)
             );
+        }
+        assert!(longest_line > 4, "{longest_line}");
+    }
+
+    impl Line {
+        fn walk(&self) -> Vec<Due> {
+            let mut all = Vec::new();
+            let mut next = (self.head != NEVER).then(|| self.head.id() / 2);
+            while let Some(due) = next.and_then(|thread| self.due_of(thread)) {
+                all.push(due);
+                next = Some(self.links[due.thread()].next);
+            }
+            assert_eq!(all.last().copied().unwrap_or(Due(0)), self.tail);
+            all
+        }
+    }
+
+    #[test]
+    fn releases_of_one_period_are_all_in_the_line_after_the_first_of_each() {
+        let mut timeline = Timeline::new(9);
+        for thread in 0..9_usize {
+            let at = Instant::from_ticks(7 * (thread * 5 % 9) as u64);
+            timeline.set(thread, Timer::Release, at, 0);
+        }
+        assert!(timeline.len > 2, "some are between others");
+        for served in 0..90 {
+            let in_line = timeline.line.walk().len();
+            assert!(in_line == 9 || served < 9, "{in_line} after {served}");
+            let at = timeline.next().expect("all are set");
+            assert_eq!(at.ticks(), 7 * served as u64);
+            timeline.defer_first(at.saturating_add(Span::from_ticks(63)));
         }
     }
 

@@ -131,6 +131,45 @@ pub trait Sink {
         self.turn(now, true, run);
     }
 
+    /// A whole entry at once in which a job is released on an idle CPU, starts and runs, or the one
+    /// that runs ends: `changes` are [`TraceEvent::Released`] and [`TraceEvent::Started`], or
+    /// [`TraceEvent::Completed`] alone. Means the same as the single calls.
+    #[inline]
+    fn entry_of_job(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, Option<TraceEvent>),
+        run: Run,
+    ) {
+        self.entry_of_job_in_parts(now, event, changes, run);
+    }
+
+    /// [`Sink::entry_of_job`] as the single calls.
+    #[inline]
+    fn entry_of_job_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        (change, started): (TraceEvent, Option<TraceEvent>),
+        (from, to, arm): Run,
+    ) {
+        self.begin(&Entry::at(now, event));
+        self.trace(now, change);
+        if let Some(started) = started {
+            self.trace(now, started);
+        }
+        let preempted = false;
+        let switched = TraceEvent::Switched {
+            from,
+            to,
+            preempted,
+        };
+        self.trace(now, switched);
+        let (next, refused) = (to.map_or(Next::Idle, Next::Thread), None);
+        self.decision(now, &Decision { next, arm, refused });
+    }
+
     /// A switch and its decision, reported.
     #[inline]
     fn turn(
@@ -171,6 +210,9 @@ pub trait Sink {
         self.decision(now, &Decision { next, arm, refused });
     }
 }
+
+/// Who ran, who runs from now on (`None`: nobody), and until when.
+pub type Run = (Option<ThreadId>, Option<ThreadId>, Option<Instant>);
 
 /// Reports nothing, costs nothing.
 #[derive(Clone, Copy, Default, Debug)]

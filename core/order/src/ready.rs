@@ -6,9 +6,8 @@
 //! ```
 //!
 //! Threads that go to the end again and again (they yield, or their turn is over) are rotated in
-//! the run, however many there are; and a thread that is woken ahead of a thousand that wait goes
-//! to the front of the run, and leaves from there. The order of threads does not depend on which of
-//! the two holds one.
+//! the run; and a thread that is woken ahead of a thousand that wait goes to its front, and leaves
+//! from there. The order of threads does not depend on which of the two holds one.
 
 #[cfg(test)]
 mod tests;
@@ -44,11 +43,8 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     /// Inserts a thread, or moves it to its new key.
     #[inline]
     pub fn insert(&mut self, thread: ThreadId, key: K) {
-        let entry = Entry {
-            key,
-            id: to_u32(thread.index()),
-            tag: thread.generation(),
-        };
+        let (id, tag) = (to_u32(thread.index()), thread.generation());
+        let entry = Entry { key, id, tag };
         if thread.index() >= self.run.place.len() {
             return;
         }
@@ -109,7 +105,7 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         debug_assert!(!self.contains(thread), "not there");
         let goes_first = |head: Option<&Entry<K>>| head.is_none_or(|head| key < head.key);
         let (id, tag) = (to_u32(thread.index()), thread.generation());
-        let has_place = thread.index() < self.run.place.len() && self.run.len > 0;
+        let has_place = thread.index() < self.run.place.len();
         if !has_place || !goes_first(self.run.head()) || !goes_first(self.heap.head()) {
             return false;
         }
@@ -326,12 +322,15 @@ impl<K: Ord + Copy> Run<K> {
         self.last = at;
     }
 
-    /// [`Run::prepend`] of an entry whose id is below the capacity, inlined.
+    /// [`Run::prepend`] of an entry whose id is below the capacity, inlined; also to an empty run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn prepend_fast(&mut self, entry: Entry<K>) {
         let (at, first) = (self.free, self.first);
         let Some(link) = self.links.get_mut(at as usize) else {
-            return self.prepend(entry);
+            return match self.len {
+                0 => self.append(entry),
+                _ => self.prepend(entry),
+            };
         };
         self.free = link.next;
         *link = Link {
@@ -339,8 +338,9 @@ impl<K: Ord + Copy> Run<K> {
             next: first,
             previous: ABSENT,
         };
-        if let Some(after) = self.links.get_mut(first as usize) {
-            after.previous = at;
+        match self.links.get_mut(first as usize) {
+            Some(after) => after.previous = at,
+            None => self.last = at,
         }
         if let Some(place) = self.place.get_mut(entry.id as usize) {
             *place = at;

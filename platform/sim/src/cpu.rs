@@ -1,6 +1,7 @@
 //! One virtual CPU: its shard, what its threads execute, and the next thing that happens to it.
 
 mod obey;
+mod resume;
 mod threads;
 
 use std::cmp::Reverse;
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Decision, Entry, Event, Message, MissingCause, Next, NodeId, Plan, Policy, Shard, Sink,
+    Decision, Entry, Event, Front, Message, MissingCause, Next, NodeId, Plan, Policy, Shard, Sink,
     Uncharged,
 };
 use punctual_model::{CpuId, Instant, Span, TaskId, ThreadId, Work};
@@ -23,6 +24,7 @@ use crate::parts::{Completion, Counters, CpuInput};
 use crate::random::Random;
 use crate::recorded::Gap;
 use crate::{NEVER, RATE};
+use resume::end_of;
 use threads::{Feed, Times};
 
 pub(crate) use threads::Threads;
@@ -253,7 +255,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 
     /// Does what happens at `now`. Returns the completion of a job, if that is what it is.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
         if self.section_end <= now && !self.arrival_goes_first(now) {
             return self.end_section(now);
@@ -278,11 +280,30 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         }
         // The entry that begins a run is no timer's.
         let begins = self.armed.is_none();
-        self.enter(now, &Event::Tick);
+        match self.is_plain {
+            true => self.tick(now),
+            false => self.enter(now, &Event::Tick),
+        }
         if !begins {
             self.pay(now, self.timer_cost);
         }
         None
+    }
+
+    /// The timer has come where nothing else may be due.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn tick(&mut self, now: Instant) {
+        match self.shard.release_front(now, &mut self.sink) {
+            Front::Chosen(arm) => {
+                self.save_progress(now);
+                self.follow(now, self.shard.running(), arm);
+            }
+            Front::Turn(turn) => {
+                self.save_progress(now);
+                self.follow(now, Some(turn.next), Some(turn.arm));
+            }
+            Front::Closed => self.enter(now, &Event::Tick),
+        }
     }
 
     /// Does what another CPU or the planner has told it, the planner first.
@@ -300,10 +321,15 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 
     /// An entry takes so long. The timer is set behind it: a budget ends so much later.
+    #[inline]
     fn pay(&mut self, now: Instant, cost: Span) {
-        if cost.is_zero() {
-            return;
+        if !cost.is_zero() {
+            self.pay_apart(now, cost);
         }
+    }
+
+    #[cold]
+    fn pay_apart(&mut self, now: Instant, cost: Span) {
         self.take(now, (cost, MissingCause::Stolen));
         let due = self.shard.next_timer().unwrap_or(Instant::MAX);
         let armed = self.armed.as_mut().into_iter();
@@ -330,6 +356,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         arrives && self.deciding.is_none() && step.is_some_and(|step| step.act.locks())
     }
 
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
         if let Some(child) = self.deciding {
             let answer = self.children[child].answer(now)?;
@@ -358,7 +385,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 
     /// The running job is done.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn complete(&mut self, now: Instant, id: ThreadId) -> Completion {
         let arrival = self.shard.job_arrival(id).unwrap_or(now);
         let task = self.tasks[id.index()];
@@ -366,7 +393,14 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let job = doing.job.take().unwrap_or(0);
         doing.step = None;
         self.section_end = NEVER;
-        self.enter(now, &Event::Complete);
+        let front = match self.is_plain {
+            true => self.shard.complete_front(now, &mut self.sink),
+            false => Front::Closed,
+        };
+        match front {
+            Front::Chosen(arm) => self.follow(now, self.shard.running(), arm),
+            _ => self.enter(now, &Event::Complete),
+        }
         self.pay(now, self.budget_timer_cost);
         Completion {
             task,
@@ -400,7 +434,15 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             let overtaken = self.shard.epoch(pick.child) != Some(pick.epoch);
             self.children[child].hear(decision.refused, overtaken);
         }
-        self.follow(now, &decision);
+        let (next, child) = match decision.next {
+            Next::Thread(id) => (Some(id), None),
+            Next::RunChild(node) => (None, Some(node)),
+            Next::Idle => (None, None),
+        };
+        self.follow(now, next, decision.arm);
+        if let Some(node) = child {
+            self.section_end = self.let_decide(now, node);
+        }
         decision
     }
 
@@ -443,11 +485,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn follow(&mut self, now: Instant, decision: &Decision) {
-        let next = match decision.next {
-            Next::Thread(id) => Some(id),
-            _ => None,
-        };
+    fn follow(&mut self, now: Instant, next: Option<ThreadId>, arm: Option<Instant>) {
         self.counters.decisions += 1;
         let switched = next != self.running;
         if switched {
@@ -455,14 +493,15 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             self.leave(now);
         }
         (self.running, self.deciding) = (next, None);
-        self.section_end = match decision.next {
-            Next::Thread(id) => self.resume(now, id, switched),
-            Next::RunChild(node) => self.let_decide(now, node),
-            Next::Idle => NEVER,
+        self.section_end = match next {
+            Some(id) => self
+                .start(now, id)
+                .unwrap_or_else(|| self.resume(now, id, switched)),
+            None => NEVER,
         };
-        self.armed = decision.arm;
-        self.timer = decision.arm.unwrap_or(NEVER);
-        if !self.late_timer.is_zero() && decision.arm.is_some_and(|at| at > now) {
+        self.armed = arm;
+        self.timer = arm.unwrap_or(NEVER);
+        if !self.late_timer.is_zero() && arm.is_some_and(|at| at > now) {
             let late = self.random.span(self.late_timer);
             self.timer = self.timer.saturating_add(late);
         }
@@ -489,48 +528,6 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let child = &mut self.children[place];
         child.decides_for(node);
         child.resume(now, &self.shard).unwrap_or(NEVER)
-    }
-
-    /// What the thread that runs now does, from where it was; when its section ends.
-    #[inline(never)]
-    fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Instant {
-        let planned = match self.segments.is_empty() {
-            true => None,
-            false => self.segment_work(id),
-        };
-        let doing = &mut self.doing[id.index()];
-        let is_new = doing.job.is_none();
-        let job = self.shard.job(id);
-        if is_new {
-            let constraint = match doing.asks_for_budget() {
-                true => self.shard.constraint(id),
-                false => None,
-            };
-            let budget = constraint.and_then(|constraint| constraint.class.budget());
-            doing.begin(job.map_or(0, |job| job.index), budget);
-            if let Some(work) = planned {
-                let (work, act) = (Some(work), Act::Complete);
-                doing.step = Some(Step { work, act });
-            }
-        } else if switched && doing.is_own() {
-            doing.switched_in(now);
-        }
-        let step = match &mut doing.step {
-            Some(step) => step,
-            None => doing.ask(now, &mut self.nudges),
-        };
-        if switched
-            && !is_new
-            && let Some(left) = &mut step.work
-        {
-            *left = left.saturating_add(self.cache_delay);
-        }
-        // An overrun rule may have said that this job ends here.
-        if job.is_some_and(|job| job.stop) {
-            step.work = Some(Work::ZERO);
-            step.act = Act::Complete;
-        }
-        end_of(now, step.work)
     }
 
     /// Another CPU's body says that the waiting work of this task's ends now.
@@ -563,10 +560,4 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         self.is_plain = false;
         self.inbox.push_back((now, message));
     }
-}
-
-/// When so much work ends that begins now; [`NEVER`]: it is endless.
-#[inline]
-fn end_of(now: Instant, work: Option<Work>) -> Instant {
-    work.map_or(NEVER, |work| now.saturating_add(work.as_span()))
 }

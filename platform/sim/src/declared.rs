@@ -293,6 +293,18 @@ impl Declared {
         Declared { program, progress }
     }
 
+    /// A job begins that is one step, whatever its budget: that step.
+    #[inline]
+    pub(crate) fn begin_plainly(&mut self, job: u64) -> Option<Step> {
+        if self.follows() || !self.program.is_one_step(job) {
+            return None;
+        }
+        // Behind the step that ends its job it is asked for nothing more.
+        self.progress.has_begun = true;
+        self.progress.step = step(self.program.work, Act::Complete);
+        Some(self.progress.step)
+    }
+
     /// Whether its jobs work for the budget that they have.
     #[inline]
     pub(crate) fn follows(&self) -> bool {
@@ -310,12 +322,6 @@ impl Body for Declared {
     #[inline]
     fn begin(&mut self, job: u64, budget: Option<Work>) {
         self.program.follow(budget);
-        if self.program.is_one_step(job) {
-            // Nothing else of the progress is looked at.
-            self.progress.step = step(self.program.work, Act::Complete);
-            self.progress.has_begun = false;
-            return;
-        }
         self.progress = self.program.begin(job);
     }
 

@@ -52,6 +52,19 @@ impl<'a> Doing<'a> {
         self.step = None;
     }
 
+    /// A job begins whose body is declared, and which is work and nothing else: that work, which
+    /// is under way from now on. `None`: it is not like that, and nothing has happened.
+    #[inline]
+    pub(crate) fn begin_plainly(&mut self, job: u64) -> Option<Option<Work>> {
+        let Kind::Declared(body) = &mut self.kind else {
+            return None;
+        };
+        let step = body.begin_plainly(job)?;
+        self.job = Some(job);
+        self.step = Some(step);
+        Some(step.work)
+    }
+
     /// The next step, from now on under way.
     #[inline]
     pub(crate) fn ask(&mut self, now: Instant, nudges: &mut Nudges) -> &mut Step {

@@ -4,7 +4,7 @@
 //! scheduling path of a live run.
 
 use punctual_kern::{
-    Ceiling, Decision, Event, Next, Outcome, Taker, TraceEvent, Uncharged, WakeCause,
+    Ceiling, Decision, Event, Next, Outcome, Run, Taker, TraceEvent, Uncharged, WakeCause,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, ThreadId};
 
@@ -228,32 +228,88 @@ pub(crate) fn coming(
                 arm,
             ])
         }
-        (
-            Event::Exit,
-            (
-                TraceEvent::Completed {
-                    thread,
-                    job,
-                    outcome,
-                    arrival,
-                    deadline,
-                    received,
-                },
-                TraceEvent::Ended { thread: gone },
-            ),
-        ) => {
-            let kind = head(form::EXIT);
-            let (completed, thread, outcome) =
-                (head(form::COMPLETED), id(*thread), Outcome::word(*outcome));
-            let (arrival, deadline) = (arrival.ticks(), deadline.ticks());
-            let (received, ended, gone) = (received.ticks(), head(form::ENDED), id(*gone));
+        (Event::Exit, (completed, TraceEvent::Ended { thread: gone })) => {
+            let [c0, c1, c2, c3, c4, c5, c6] = completed_words(completed)?;
+            let (kind, ended, gone) = (head(form::EXIT), head(form::ENDED), id(*gone));
             Some([
-                kind, now, completed, thread, *job, outcome, arrival, deadline, received, ended,
-                gone, switched, left, next, 0, runs, next, arm,
+                kind, now, c0, c1, c2, c3, c4, c5, c6, ended, gone, switched, left, next, 0, runs,
+                next, arm,
             ])
         }
         _ => None,
     }
+}
+
+/// The words of a whole entry in which a job comes on an idle CPU, or ends.
+pub(crate) enum Job {
+    /// One is released, and runs.
+    Comes([u64; 18]),
+    /// The one that ran ends, and nobody runs.
+    Last([u64; 15]),
+    /// It ends, and another one runs.
+    Ends([u64; 16]),
+}
+
+/// An entry that did no more than that, in one piece; `None`: not of that kind.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn job(
+    now: Instant,
+    event: &Event,
+    changes: &(TraceEvent, Option<TraceEvent>),
+    (from, to, arm): Run,
+) -> Option<Job> {
+    let (now, id, until) = (now.ticks(), ThreadId::word, arm_word(arm));
+    let (switched, runs) = (head(form::SWITCHED), head(form::RUN) | no_arm(arm));
+    match (event, changes, from, to) {
+        (Event::Tick, (released, Some(started)), None, Some(to)) => {
+            let [r0, r1, r2, r3, r4] = released_words(released)?;
+            let [s0, s1, s2, s3] = started_words(started)?;
+            let (kind, to) = (head(form::TICK), id(to));
+            // The first column of the switch is absent.
+            let switched = switched | 1 << 8;
+            Some(Job::Comes([
+                kind, now, r0, r1, r2, r3, r4, s0, s1, s2, s3, switched, 0, to, 0, runs, to, until,
+            ]))
+        }
+        (Event::Complete, (completed, None), Some(from), to) => {
+            let [c0, c1, c2, c3, c4, c5, c6] = completed_words(completed)?;
+            let (kind, from) = (head(form::COMPLETE), id(from));
+            Some(match to.map(id) {
+                Some(to) => Job::Ends([
+                    kind, now, c0, c1, c2, c3, c4, c5, c6, switched, from, to, 0, runs, to, until,
+                ]),
+                None => {
+                    // The second column of the switch is absent; when to enter again is the first
+                    // of this decision.
+                    let switched = switched | 1 << 9;
+                    let idle = head(form::IDLE) | no_arm(arm) >> 1;
+                    Job::Last([
+                        kind, now, c0, c1, c2, c3, c4, c5, c6, switched, from, 0, 0, idle, until,
+                    ])
+                }
+            })
+        }
+        _ => None,
+    }
+}
+
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn completed_words(completed: &TraceEvent) -> Option<[u64; 7]> {
+    let TraceEvent::Completed {
+        thread,
+        job,
+        outcome,
+        arrival,
+        deadline,
+        received,
+    } = *completed
+    else {
+        return None;
+    };
+    let (kind, thread) = (head(form::COMPLETED), ThreadId::word(thread));
+    let (outcome, received) = (Outcome::word(outcome), received.ticks());
+    let (arrival, deadline) = (arrival.ticks(), deadline.ticks());
+    Some([kind, thread, job, outcome, arrival, deadline, received])
 }
 
 /// As [`coming`] where a thread of periodic jobs is created.

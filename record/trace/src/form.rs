@@ -114,6 +114,7 @@ pub(crate) const WOKEN: u8 = 45;
 pub(crate) const SWITCHED: u8 = 46;
 pub(crate) const ORDERED: u8 = 61;
 pub(crate) const RUN: u8 = 72;
+pub(crate) const IDLE: u8 = 73;
 
 forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Instant, Event);
     0 "tick" (now: Instant) [(now, Event::Tick)];

@@ -3,10 +3,10 @@
 use std::collections::TryReserveError;
 use std::fmt;
 
-use punctual_kern::{Decision, Entry, Event, Sink, TraceEvent};
+use punctual_kern::{Decision, Entry, Event, Run, Sink, TraceEvent};
 use punctual_model::{Instant, ThreadId};
 
-use crate::encode::{self, Passing, Short, Turn};
+use crate::encode::{self, Job, Passing, Short, Turn};
 use crate::form;
 use crate::record::Records;
 use crate::ring::{Outlet, Ring};
@@ -184,6 +184,24 @@ impl Sink for Recorder {
             Some(Passing::Inherits(words)) => self.put_whole(words),
             Some(Passing::Handed(words)) => self.put_whole(words),
             None => self.entry_of_changes_in_parts(now, event, changes, run),
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry_of_job(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        changes: (TraceEvent, Option<TraceEvent>),
+        run: Run,
+    ) {
+        self.ring.commit();
+        self.now = now;
+        match encode::job(now, event, &changes, run) {
+            Some(Job::Comes(words)) => self.put_whole(words),
+            Some(Job::Last(words)) => self.put_whole(words),
+            Some(Job::Ends(words)) => self.put_whole(words),
+            None => self.entry_of_job_in_parts(now, event, changes, run),
         }
     }
 
@@ -404,6 +422,58 @@ mod tests {
         let records = whole.finish();
         assert_eq!(records, parts.finish());
         assert_eq!(records.0.iter().count(), 2 * (5 * 5 + 4 * 6));
+    }
+
+    #[test]
+    fn a_job_that_comes_on_an_idle_cpu_or_ends_is_recorded_at_once_as_in_parts() {
+        let (thread, at) = (ThreadId::new(2, 3), Instant::from_ticks);
+        let (one, other) = (Some(thread), Some(ThreadId::new(4, 5)));
+        let (job, arrival, deadline) = (6, at(40), at(90));
+        let completed = |outcome| TraceEvent::Completed {
+            thread,
+            job,
+            outcome,
+            arrival,
+            deadline,
+            received: Work::from_ticks(7),
+        };
+        let released = TraceEvent::Released {
+            thread,
+            job,
+            arrival,
+            deadline,
+        };
+        let started = |budget| {
+            Some(TraceEvent::Started {
+                thread,
+                job,
+                budget,
+            })
+        };
+        let budget = Some(Work::from_ticks(9));
+        let entries = [
+            (Event::Complete, (completed(Outcome::Done), None)),
+            (Event::Complete, (completed(Outcome::Stopped), None)),
+            (Event::Tick, (completed(Outcome::Done), None)),
+            (Event::Tick, (released, started(budget))),
+            (Event::Tick, (released, started(None))),
+            (Event::Yield, (released, started(budget))),
+        ];
+        let recorder = || Recorder::with_capacity(16_384).expect("four pages");
+        let (mut whole, mut parts) = (recorder(), recorder());
+        let mut now = 40;
+        for (from, to) in [(None, None), (None, one), (other, None), (other, one)] {
+            for arm in [None, Some(at(80))] {
+                for (event, changes) in entries {
+                    now += 1;
+                    whole.entry_of_job(at(now), &event, changes, (from, to, arm));
+                    parts.entry_of_job_in_parts(at(now), &event, changes, (from, to, arm));
+                }
+            }
+        }
+        let records = whole.finish();
+        assert_eq!(records, parts.finish());
+        assert_eq!(records.0.iter().count(), 8 * 3 * (4 + 5));
     }
 
     #[test]

@@ -18,14 +18,18 @@ use crate::trace::{Outcome, Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
     /// [`Event::Tick`] on the shortest way, when the first timer is due, or was: it releases a job
-    /// that goes before all others. A platform tries that where its timer has come.
+    /// that goes before all others, or the CPU is idle. A platform tries that where its timer has
+    /// come.
     #[inline]
     pub fn release_front<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Front {
         let now = now.max(self.now);
         // The first instant stands for a path that is closed.
-        match self.running.filter(|_| self.fast_until > Instant::ZERO) {
-            Some(id) => self.checked(|shard| shard.release_turn(now, id, sink)),
-            None => Front::Closed,
+        match self.running {
+            Some(id) if self.fast_until > Instant::ZERO => {
+                self.checked(|shard| shard.release_turn(now, id, sink))
+            }
+            Some(_) => Front::Closed,
+            None => self.release_idle(now, sink),
         }
     }
 
@@ -64,7 +68,9 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         };
         let executed = now.since(self.now).as_work();
+        // Work without guarantees has turns of its own, which are charged.
         let is_plain = timer == Timer::Release
+            && t.place == Band::RealTime
             && next > now
             && r.comes_fast()
             // Less is owed than this budget.
@@ -114,8 +120,10 @@ impl<P: Policy> Shard<P> {
         let Ok([t, new]) = self.threads.get_disjoint_mut([id.index(), thread]) else {
             return Front::Closed;
         };
-        let is_plain =
-            constraint.phase.is_zero() && constraint.is_valid() && self.costs.cache_delay.is_zero();
+        let is_plain = t.place == Band::RealTime
+            && constraint.phase.is_zero()
+            && constraint.is_valid()
+            && self.costs.cache_delay.is_zero();
         let comes = new.id(thread);
         if !is_plain || !self.tree.join(comes) {
             return Front::Closed;
@@ -142,7 +150,7 @@ impl<P: Policy> Shard<P> {
         let _ = self.free.pop();
         self.last_created = Some(comes);
         self.timeline
-            .add(thread, Timer::Release, next, constraint.order);
+            .set(thread, Timer::Release, next, constraint.order);
         self.begin_job(now, now, thread);
         let turn = self.begin_turn(now, comes, (budget, stamp), true);
         let created = TraceEvent::Created { thread: comes };

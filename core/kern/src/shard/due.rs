@@ -10,7 +10,7 @@
 use punctual_model::Instant;
 use punctual_order::{Next, Policy};
 
-use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use super::{Front, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Entry, Event};
 use crate::trace::Sink;
 
@@ -36,6 +36,13 @@ impl<P: Policy> Shard<P> {
         Some(Decision { next, arm, refused })
     }
 
+    /// Whether nothing is due before `now`, and one policy orders the CPU.
+    #[inline]
+    pub(super) fn may_be_due(&self, now: Instant) -> bool {
+        // The first instant stands for a path that is closed.
+        now <= self.fast_until && self.fast_until != Instant::ZERO
+    }
+
     /// Handles an entry for which the fast path was closed, or not tried: at its end, or on the
     /// slow path.
     #[inline]
@@ -59,9 +66,16 @@ impl<P: Policy> Shard<P> {
         sink: &mut S,
     ) -> Option<Option<Instant>> {
         match *event {
-            Event::Tick => self.go_on_to(now, event, sink),
+            Event::Tick => match self.release_front(now, sink) {
+                Front::Turn(turn) => return Some(Some(turn.arm)),
+                Front::Chosen(arm) => return Some(arm),
+                Front::Closed => self.go_on_to(now, event, sink),
+            },
             Event::Complete => {
                 let id = self.running?;
+                if let Front::Chosen(arm) = self.complete_front(now, sink) {
+                    return Some(arm);
+                }
                 self.go_on_to(now, event, sink);
                 self.complete(now, id.index(), sink);
             }
@@ -99,7 +113,11 @@ impl<P: Policy> Shard<P> {
 
     /// Chooses who runs, and reports it; returns when to enter again.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn decide_when_due<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+    pub(super) fn decide_when_due<S: Sink>(
+        &mut self,
+        now: Instant,
+        sink: &mut S,
+    ) -> Option<Instant> {
         if self.more {
             return self.decide_slowly(now, sink);
         }

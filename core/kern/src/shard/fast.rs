@@ -54,9 +54,11 @@ impl<P: Policy> Shard<P> {
                 Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
                 front => self.outcome_of(front),
             },
-            Event::Block { .. } | Event::Complete => {
-                self.change_fast::<_, false>(now, id, event, sink)
-            }
+            Event::Complete => match self.complete_front(now, sink) {
+                Front::Closed => self.change_fast::<_, false>(now, id, event, sink),
+                front => self.outcome_of(front),
+            },
+            Event::Block { .. } => self.change_fast::<_, false>(now, id, event, sink),
             // What is to be refused is refused on the slow path.
             Event::Wake(other) => {
                 self.thread(*other).ok()?;

@@ -107,7 +107,8 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         };
         let resumes = w.generation == woken.generation() && w.resumes_fast();
-        if !resumes || !self.costs.cache_delay.is_zero() {
+        // Work without guarantees has turns of its own, which are charged.
+        if !resumes || t.place != Band::RealTime || !self.costs.cache_delay.is_zero() {
             return Front::Closed;
         }
         debug_assert!(w.awaits_wake() && w.may_run_fast() && self.locks.is_apart(woken.index()));

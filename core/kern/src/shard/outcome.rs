@@ -57,8 +57,8 @@ impl Turn {
 pub enum Front {
     /// Another thread runs.
     Turn(Turn),
-    /// The queue changed, and then more had to be looked at: the entry is over, and this is when to
-    /// enter again. [`crate::Shard::chosen`] says the rest.
+    /// The entry is over, and this is when to enter again: a job came or ended, or the queue
+    /// changed and then more had to be looked at. [`crate::Shard::chosen`] says the rest.
     Chosen(Option<Instant>),
     /// It takes more than that, and nothing has happened.
     Closed,

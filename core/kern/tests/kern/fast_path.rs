@@ -61,6 +61,8 @@ struct Both {
     /// How many yields, wake-ups, waits, waits for a lock, hand-overs, releases, creations and ends
     /// took the shortest way.
     turns: [u32; 8],
+    /// How many releases on an idle CPU, and completions.
+    jobs: [u32; 2],
 }
 
 impl Both {
@@ -84,6 +86,7 @@ impl Both {
             due: 0,
             births: 0,
             turns: [0; 8],
+            jobs: [0; 2],
         }
     }
 
@@ -121,6 +124,7 @@ impl Both {
             Event::Tick => (5, fast.release_front(now, told)),
             Event::Create(_) => (6, fast.create_front(now, event, told)),
             Event::Exit => (7, fast.exit_front(now, told)),
+            Event::Complete => (8, fast.complete_front(now, told)),
             _ => return None,
         };
         match front {
@@ -128,7 +132,14 @@ impl Both {
                 self.turns[kind] += 1;
                 Some(turn.outcome())
             }
-            Front::Chosen(arm) => Some(fast.chosen(arm)),
+            Front::Chosen(arm) => {
+                match kind {
+                    5 => self.jobs[0] += 1,
+                    8 => self.jobs[1] += 1,
+                    _ => {}
+                }
+                Some(fast.chosen(arm))
+            }
             Front::Closed => {
                 assert_eq!(*told, Told::default(), "nothing has happened");
                 None
@@ -187,7 +198,7 @@ impl Both {
 }
 
 /// Six threads and any event, always before the next instant that the shard named.
-fn history(seed: u64) -> (u32, u32, u32) {
+fn history(seed: u64) -> [u32; 5] {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for _ in 0..6 {
@@ -203,18 +214,23 @@ fn history(seed: u64) -> (u32, u32, u32) {
             .map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
     }
-    (both.taken, both.due, both.births)
+    let [released, completed] = both.jobs;
+    [both.taken, both.due, both.births, released, completed]
 }
 
 #[test]
 fn both_paths_through_an_entry_report_and_decide_the_same() {
-    let counts: Vec<(u32, u32, u32)> = (0..2_000).map(history).collect();
-    let taken: u32 = counts.iter().map(|counts| counts.0).sum();
-    let due: u32 = counts.iter().map(|counts| counts.1).sum();
-    let births: u32 = counts.iter().map(|counts| counts.2).sum();
+    let counts: Vec<[u32; 5]> = (0..2_000).map(history).collect();
+    let sum = |which: usize| counts.iter().map(|counts| counts[which]).sum::<u32>();
+    let [taken, due, births, released, completed] = [0, 1, 2, 3, 4].map(sum);
     assert!(taken > 50_000, "only {taken} of 600,000 took the fast path");
     assert!(due > 50_000, "only {due} of 600,000 came where it ends");
     assert!(births > 1_000, "only {births} threads came or went on it");
+    assert!(
+        released > 1_000,
+        "only {released} releases were the shortest"
+    );
+    assert!(completed > 2_000, "only {completed} completions were");
 }
 
 /// Threads with resources, precedence on this CPU and from another, and one that another hears of.
