@@ -7,7 +7,7 @@
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
 //! `fast`: entries with nothing due, `front`, `hand` and `come`: those that change the front of a
 //! queue;
-//! `due`: what the last decision named is due, `turn`: a job comes on an idle CPU, or ends.
+//! `due`: the timers that the last decision named, `turn`: a job comes on an idle CPU, or ends.
 
 mod agenda;
 mod block;

@@ -211,7 +211,7 @@ pub trait Sink {
     }
 }
 
-/// Who ran, who runs from now on (`None`: nobody), and until when.
+/// The threads before and after (`None`: nobody), and the instant of the next timer.
 pub type Run = (Option<ThreadId>, Option<ThreadId>, Option<Instant>);
 
 /// Reports nothing, costs nothing.
