@@ -74,16 +74,29 @@ fn recorder_bytes(
 pub(crate) fn recorder(
     cpu: (&CpuTables, &Plan),
     frequency: Frequency,
-    duration: Span<Ns>,
-    (other, steps): (usize, u64),
+    (duration, steps): (Span<Ns>, u64),
 ) -> Result<Recorder, Error> {
-    let bytes = recorder_bytes(cpu, frequency, duration, steps).max(other.saturating_mul(2));
+    let bytes = recorder_bytes(cpu, frequency, duration, steps);
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// A recorder for a run of the same policies again, which recorded so much.
 pub(crate) fn recorder_again(recorded: usize) -> Result<Recorder, Error> {
     let bytes = recorded.saturating_mul(2).saturating_add(1 << 20);
+    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// A recorder for a run like one that recorded so much, under another policy, which may switch more
+/// often. A log may claim any duration: the size of its record bounds the memory.
+pub(crate) fn recorder_of_answer(
+    cpu: (&CpuTables, &Plan),
+    frequency: Frequency,
+    duration: Span<Ns>,
+    recorded: usize,
+) -> Result<Recorder, Error> {
+    let most = recorded.saturating_mul(16).saturating_add(64 << 20);
+    let bytes = recorder_bytes(cpu, frequency, duration, 0);
+    let bytes = bytes.clamp(recorded.saturating_mul(2), most);
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 

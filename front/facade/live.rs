@@ -457,7 +457,7 @@ fn platform_inputs(
             shard: cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?,
             sink: match options.record {
                 Some(_) => recorder_within(RING_BYTES, (cpu, plan), frequency, (duration, 0))?,
-                None => recorder((cpu, plan), frequency, duration, (0, 0))?,
+                None => recorder((cpu, plan), frequency, (duration, 0))?,
             },
             threads,
             children: options.policies.inputs(system, (cpu, plan)),

@@ -281,7 +281,7 @@ fn inputs(
     let input = |(cpu, plan): (&CpuTables, &Plan)| {
         let sink = match emptied {
             true => recorder_within(RING_BYTES, (cpu, plan), tables.frequency, (duration, steps))?,
-            false => recorder((cpu, plan), tables.frequency, duration, (0, steps))?,
+            false => recorder((cpu, plan), tables.frequency, (duration, steps))?,
         };
         let shard = cpu.build_for(plan, AnyPolicy::new).map_err(Error::Config)?;
         Ok(CpuInput { shard, sink })

@@ -17,7 +17,7 @@ use punctual_sim::{CpuInput, Observer, Recording, SimError};
 use punctual_tables::Tables;
 use punctual_trace::{Log, Mode, Record, Recorder};
 
-use crate::assemble::{recorder, recorder_again, tool};
+use crate::assemble::{recorder_again, recorder_of_answer, tool};
 use crate::{Error, Progress, children};
 pub use policies::PolicyChange;
 
@@ -197,12 +197,11 @@ fn play(
                 .build_for(&recording.plan, AnyPolicy::new)
                 .map_err(Error::Config)?,
             sink: match changed {
-                // Another policy may switch more often.
-                true => recorder(
+                true => recorder_of_answer(
                     (cpu, &recording.plan),
                     log.tables.frequency,
                     log.header.duration,
-                    (recorded.records.bytes(), 0),
+                    recorded.records.bytes(),
                 )?,
                 false => recorder_again(recorded.records.bytes())?,
             },

@@ -209,7 +209,7 @@ fn uncontended() -> Result<(), String> {
     }
 }
 
-/// A more urgent thread wakes, wants the mutex, lends its urgency, gets it, and waits for its next
+/// A more urgent thread wakes, wants the mutex, its holder inherits, it gets it, and waits for its next
 /// turn.
 fn contended() -> Result<(), String> {
     let mutex = Arc::new(Mutex::new(0_u32));

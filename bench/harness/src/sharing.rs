@@ -101,7 +101,7 @@ fn messages(partner: u32, replies: bool) -> Result<Measured, String> {
     measure(units, &notebook, round)
 }
 
-/// A more urgent thread wakes, wants the mutex, lends its urgency, gets it, and waits for its
+/// A more urgent thread wakes, wants the mutex, its holder inherits, it gets it, and waits for its
 /// next turn.
 fn contended() -> Result<Measured, String> {
     let notebook = Notebook::default();

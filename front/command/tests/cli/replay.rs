@@ -1,6 +1,6 @@
 //! `punctual replay`: identical, or the first difference.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -173,6 +173,29 @@ fn what_if_answers_as_the_other_policy_would_have_from_the_start() {
         0,
         "the answer is a log"
     );
+}
+
+#[test]
+fn a_duration_that_a_log_claims_takes_no_memory() {
+    let folder = Folder::new("replay-memory");
+    let log = folder.path("run.log");
+    let file = folder.write("full.toml", FULL);
+    output(&["sim", &file, "--record", &log]);
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let lines = text
+        .lines()
+        .map(|line| match line.starts_with("duration ") {
+            true => format!("duration {}\n", 1_u64 << 55),
+            false => format!("{line}\n"),
+        });
+    let longer = folder.write("longer.log", &lines.collect::<String>());
+    let words = ["replay", &longer, "--policy", "edf"];
+    let (program, arguments) = crate::program(&words);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -v 1000000 && exec "$0" "$@""#]);
+    limited.arg(program).args(arguments);
+    let told = limited.output().expect("a shell");
+    assert_eq!(code(&told), 0, "{told:?}");
 }
 
 #[test]
