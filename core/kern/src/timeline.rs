@@ -507,7 +507,9 @@ mod tests {
                 list.iter().any(|due| due.2 == id)
             );
         }
-        assert!(longest_line > 4, "{longest_line}");
+        // Miri does a hundredth of the rounds.
+        let least = if cfg!(miri) { 2 } else { 5 };
+        assert!(longest_line >= least, "{longest_line}");
     }
 
     impl Line {

@@ -113,7 +113,8 @@ pub trait Policy {
     /// Charge, wake and pick in one step, where the order of a queue alone decides: a thread that
     /// becomes ready goes before all others, so that [`Policy::pick`] would choose it now until
     /// something changes. `false`: it does not, or charges or the time count too, and nothing has
-    /// happened. A policy may always answer `false`; the core then makes the three calls.
+    /// happened. A policy may always answer `false`; the core then makes the three calls. It is
+    /// also asked where nobody is ready: then a thread goes before all others in any case.
     #[inline]
     fn wake_to_run(&mut self, thread: ThreadId, attributes: &Attributes) -> bool {
         let _ = (thread, attributes);

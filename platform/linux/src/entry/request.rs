@@ -174,17 +174,19 @@ fn resting(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
         }
         return end_rest(light);
     }
-    // A signal that comes from here on is as one that comes behind the call.
+    // Once the gate is open a signal is as one that comes behind the call: a run that is over then
+    // leaves the thread there. Only a thread that rests looks whether it is to end.
+    light.phase.set(Phase::Inside);
     if gate.open() {
         gate.close();
+        light.phase.set(Phase::Resting);
         // SAFETY: gate closed, no reference into scheduler state is alive.
         unsafe { (by_policy.enter)(host, Event::Tick) };
         if !light.quit.get() {
             open_gate(host);
         }
-        return end_rest(light);
+        end_rest(light);
     }
-    light.phase.set(Phase::Inside);
 }
 
 /// The run may be over, or the job may have to end.

@@ -168,7 +168,11 @@ impl<P: Policy, S: Sink> Core<P, S> {
                 Some(to) => to,
                 None => self.end_turn(host, now, turn.next, turn.arm),
             }),
-            _ => Some(self.serve_due(host, now)),
+            Front::Chosen(arm) => {
+                let outcome = self.shard.chosen(arm);
+                Some(self.go_on(host, now, outcome))
+            }
+            Front::Closed => Some(self.serve_due(host, now)),
         }
     }
 
