@@ -156,6 +156,9 @@ pub(crate) fn give_way(light: &Light) {
 #[inline(always)]
 fn resting(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
     if light.may_end.get() {
+        if light.quit.get() {
+            return end_rest(light);
+        }
         end_if_asked(light);
     }
     let host = light.host();
