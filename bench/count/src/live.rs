@@ -209,8 +209,8 @@ fn uncontended() -> Result<(), String> {
     }
 }
 
-/// A more urgent thread wakes, wants the mutex, its holder inherits, it gets it, and waits for its next
-/// turn.
+/// A more urgent thread wakes, wants the mutex, its holder inherits, it gets it, and waits for
+/// its next turn.
 fn contended() -> Result<(), String> {
     let mutex = Arc::new(Mutex::new(0_u32));
     let wanted = Arc::clone(&mutex);

@@ -163,7 +163,7 @@ fn create_join() -> Result<Measured, String> {
     live.run(&notebook)
 }
 
-/// A mutex that lends urgency, locked and unlocked by the only thread that wants it.
+/// A mutex by which a holder inherits, locked and unlocked by the only thread that wants it.
 fn uncontended() -> Result<Measured, String> {
     const PAIRS: u32 = 500;
     let notebook = Notebook::default();
