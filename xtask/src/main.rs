@@ -79,6 +79,7 @@ enum Chore {
     #[command(
         after_help = "Examples:\n  cargo xtask count              all rows, in under a minute\n  \
         cargo xtask count live.queue   rows whose names contain this\n  \
+        cargo xtask count --misses     misses of a cache of 1 MiB, in one to five minutes\n  \
         cargo xtask count --set        what is counted now becomes the ceiling"
     )]
     Count(count::CountOptions),

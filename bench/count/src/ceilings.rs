@@ -10,6 +10,9 @@ pub(crate) const FILE: &str = "bench/ceilings.toml";
 /// Of a ceiling: so much below it, a count says that the ceiling should come down.
 const NEAR: f64 = 0.95;
 
+/// The first word of the rows about the cache.
+pub(crate) const OF_CACHE: &str = "misses.";
+
 const HEAD: &str = "\
 # The most instructions that an operation may take, for `cargo xtask count` (doc/counting.md).
 # A change that makes an operation dearer raises its ceiling here, and says in its message why.
@@ -65,6 +68,12 @@ impl Ceilings {
             .extend(ceilings.map(|(row, count)| (row, count + count.div_ceil(100))));
     }
 
+    /// Keeps the rows about the cache, or all others.
+    pub(crate) fn forget(&mut self, of_cache: bool) {
+        self.0
+            .retain(|row, _| row.starts_with(OF_CACHE) != of_cache);
+    }
+
     /// As the file has it.
     pub(crate) fn text(&self) -> String {
         let lines = self
@@ -111,6 +120,19 @@ mod tests {
         ceilings.set(&[("b".to_owned(), 2), ("a".to_owned(), 1)]);
         ceilings.set(&[("b".to_owned(), 3)]);
         assert_eq!(Ceilings::parse(&ceilings.text()), Ok(ceilings));
+    }
+
+    #[test]
+    fn rows_about_the_cache_are_set_apart() {
+        let mut ceilings = Ceilings::default();
+        ceilings.set(&[("misses.a".to_owned(), 2), ("core.a".to_owned(), 1)]);
+        ceilings.forget(false);
+        assert_eq!(
+            (ceilings.of("misses.a"), ceilings.of("core.a")),
+            (Some(3), None)
+        );
+        ceilings.forget(true);
+        assert_eq!(ceilings, Ceilings::default());
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::scenario::{self, Reading, Scenario};
 use crate::stepper::Told;
-use crate::{CHILD, decisions, gangs, live, planning, slots, switching, virtual_time};
+use crate::{
+    CHILD, decisions, gangs, live, many_threads, planning, slots, switching, virtual_time,
+};
 
 /// The instructions of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -20,12 +22,14 @@ struct Window {
     foreign: u64,
     /// The lines of code that those of the program are in.
     lines: u64,
+    /// The lines of data that are not in the cache, where there is one.
+    misses: u64,
 }
 
 /// A figure.
 pub(crate) struct Count {
     pub(crate) row: String,
-    /// Instructions per operation.
+    /// Instructions per operation; of a row about the cache, what a hundred do not find there.
     pub(crate) own: u64,
     /// Those of libraries beside them.
     pub(crate) foreign: u64,
@@ -34,21 +38,28 @@ pub(crate) struct Count {
     pub(crate) lines: u64,
 }
 
-/// No scenario takes longer, on however busy a machine.
+/// No scenario takes longer, on however busy a machine. One with a cache takes millions of steps.
 const MOST: Duration = Duration::from_secs(120);
+const MOST_OF_CACHE: Duration = Duration::from_secs(900);
 
-/// Counts the rows whose names contain the filter; `each` hears of every figure at once.
-pub(crate) fn count(filter: &str, mut each: impl FnMut(Count)) -> Result<(), String> {
+/// Counts the rows whose names contain the filter, those about the cache or all others; `each`
+/// hears of every figure at once.
+pub(crate) fn count(
+    filter: &str,
+    of_cache: bool,
+    mut each: impl FnMut(Count),
+) -> Result<(), String> {
     let nothing = read(&scenario::nothing())?
         .first()
         .map_or(0, |count| count.own);
     let mut found = false;
     for scenario in all() {
-        if !scenario.rows.iter().any(|row| row.contains(filter)) {
+        let has_row = scenario.rows.iter().any(|row| row.contains(filter));
+        if !has_row || scenario.reading.is_of_cache() != of_cache {
             continue;
         }
         let mut counts = read(&scenario)?;
-        if !matches!(scenario.reading, Reading::Growth(_)) {
+        if matches!(scenario.reading, Reading::Mean | Reading::Mode) {
             let less = |count: &mut Count| count.own = count.own.saturating_sub(nothing);
             counts.iter_mut().for_each(less);
         }
@@ -71,6 +82,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         virtual_time::scenarios(),
         planning::scenarios(),
         slots::scenarios(),
+        many_threads::scenarios(),
         gangs::scenarios(),
     ];
     groups.into_iter().flatten().collect()
@@ -83,16 +95,18 @@ fn read(scenario: &Scenario) -> Result<Vec<Count>, String> {
     for (operation, row) in (0..).zip(&scenario.rows) {
         let of_row = words.iter().filter(|[of, ..]| *of == operation);
         let windows: Vec<Window> = of_row
-            .map(|&[_, own, foreign, lines]| Window {
+            .map(|&[_, own, foreign, lines, misses]| Window {
                 own,
                 foreign,
                 lines,
+                misses,
             })
             .collect();
         let Window {
             own,
             foreign,
             lines,
+            misses: _,
         } = scenario.reading.figure(&windows);
         counts.push(Count {
             row: row.clone(),
@@ -112,16 +126,20 @@ fn told(scenario: &Scenario) -> Result<Vec<Told>, String> {
         .args([CHILD, scenario.name()])
         .stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let most = match scenario.reading.is_of_cache() {
+        true => MOST_OF_CACHE,
+        false => MOST,
+    };
     let started = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => break status,
-            None if started.elapsed() < MOST => thread::sleep(Duration::from_millis(5)),
+            None if started.elapsed() < most => thread::sleep(Duration::from_millis(5)),
             None => {
                 // It may have ended meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("no end after {} s", MOST.as_secs()));
+                return Err(format!("no end after {} s", most.as_secs()));
             }
         }
     };
@@ -146,6 +164,7 @@ fn told(scenario: &Scenario) -> Result<Vec<Told>, String> {
 
 impl Reading {
     fn figure(self, windows: &[Window]) -> Window {
+        let over = |operations: u64| mean(windows, operations * windows.len().max(1) as u64);
         match (self, windows) {
             (Reading::Growth(operations), [few, many]) => Window {
                 own: many.own.saturating_sub(few.own).div_ceil(operations),
@@ -154,18 +173,34 @@ impl Reading {
                     .saturating_sub(few.foreign)
                     .div_ceil(operations),
                 lines: many.lines,
+                misses: 0,
             },
             (Reading::Mode, windows) => most_frequent(windows),
-            (Reading::Mean | Reading::Growth(_), windows) => {
-                let count = (windows.len() as u64).max(1);
-                let sum = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
+            (Reading::Mean | Reading::Growth(_), _) => over(1),
+            (Reading::Each(operations), windows) => Window {
+                lines: mode(windows.iter().map(|window| window.lines)),
+                ..over(operations)
+            },
+            (Reading::Misses(operations), windows) => {
+                let misses: u64 = windows.iter().map(|window| window.misses).sum();
+                let all = operations * windows.len().max(1) as u64;
                 Window {
-                    own: sum(|window| window.own).div_ceil(count),
-                    foreign: sum(|window| window.foreign).div_ceil(count),
-                    lines: sum(|window| window.lines).div_ceil(count),
+                    own: (misses * 100).div_ceil(all),
+                    ..Window::default()
                 }
             }
         }
+    }
+}
+
+/// Of these windows, the part of one of so many operations.
+fn mean(windows: &[Window], operations: u64) -> Window {
+    let each = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>().div_ceil(operations);
+    Window {
+        own: each(|window| window.own),
+        foreign: each(|window| window.foreign),
+        lines: each(|window| window.lines),
+        misses: each(|window| window.misses),
     }
 }
 
@@ -194,8 +229,7 @@ mod tests {
     fn windows(lengths: &[u64]) -> Vec<Window> {
         let window = |&own: &u64| Window {
             own,
-            foreign: 0,
-            lines: 0,
+            ..Window::default()
         };
         lengths.iter().map(window).collect()
     }
@@ -207,14 +241,26 @@ mod tests {
         assert_eq!(figure(Reading::Mode, &[900, 7, 9, 7, 8]), 7);
         assert_eq!(figure(Reading::Mode, &[9, 8, 9, 8]), 8);
         assert_eq!(figure(Reading::Growth(10), &[100, 401]), 31);
+        assert_eq!(figure(Reading::Each(64), &[640, 6_400]), 55);
+    }
+
+    #[test]
+    fn misses_are_told_of_a_hundred_operations() {
+        let window = |misses| Window {
+            own: 60_000,
+            misses,
+            ..Window::default()
+        };
+        let windows = [330, 345].map(window);
+        assert_eq!(Reading::Misses(64).figure(&windows).own, 528);
     }
 
     #[test]
     fn windows_of_one_length_are_counted_together_whatever_lines_they_touch() {
         let window = |(own, lines)| Window {
             own,
-            foreign: 0,
             lines,
+            ..Window::default()
         };
         let windows = [(7, 3), (9, 5), (7, 4), (9, 5), (7, 4)].map(window);
         let Window { own, lines, .. } = Reading::Mode.figure(&windows);

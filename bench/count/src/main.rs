@@ -5,12 +5,15 @@
 //! programs there, so a test can hold it (`doc/counting.md`).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod cache;
 mod ceilings;
 mod count;
 mod decisions;
 mod gangs;
 mod interrupt;
 mod live;
+mod many_threads;
+mod operands;
 mod planning;
 mod scenario;
 mod slots;
@@ -51,7 +54,7 @@ fn be_child(arguments: &[String]) -> Result<bool, String> {
     let mut all = [scenario::nothing()].into_iter().chain(count::all());
     let scenario = all.find(|scenario| scenario.name() == name);
     let scenario = scenario.ok_or_else(|| format!("there is no scenario `{name}`"))?;
-    stepper::prepare(scenario.windows)
+    stepper::prepare(scenario.windows, scenario.reading.is_of_cache())
         .map_err(|error| format!("nothing can be stepped: {error}"))?;
     (scenario.program)()?;
     Err(format!("`{name}` made too few marks"))
@@ -62,20 +65,24 @@ fn be_child(arguments: &[String]) -> Result<bool, String> {
 fn count_all(arguments: &[String]) -> Result<bool, String> {
     let is_option = |argument: &&String| argument.starts_with("--");
     let (options, filters): (Vec<&String>, Vec<&String>) = arguments.iter().partition(is_option);
-    let sets = match options.as_slice() {
-        [] => false,
-        [option] if *option == "--set" => true,
-        _ => return Err(format!("{options:?}: the only option is --set")),
-    };
+    let has = |name: &str| options.iter().any(|option| *option == name);
+    let (sets, of_cache) = (has("--set"), has("--misses"));
+    if options.len() > usize::from(sets) + usize::from(of_cache) {
+        return Err(format!("{options:?}: the options are --set and --misses"));
+    }
     let filter = filters.first().map_or("", |filter| filter.as_str());
     let mut ceilings = Ceilings::read(Path::new(FILE))?;
+    let counted_are = match of_cache {
+        true => "of 100",
+        false => "instructions",
+    };
     println!(
-        "{:<36} {:>12} {:>10}  libraries  code lines",
-        "operation", "instructions", "ceiling"
+        "{:<36} {counted_are:>12} {:>10}  libraries  code lines",
+        "operation", "ceiling"
     );
     let mut counted = Vec::new();
     let mut held = true;
-    count(filter, |counted_row| {
+    count(filter, of_cache, |counted_row| {
         let Count {
             row,
             own,
@@ -100,7 +107,7 @@ fn count_all(arguments: &[String]) -> Result<bool, String> {
     if sets {
         if filter.is_empty() {
             // Rows that nothing counts any more go.
-            ceilings = Ceilings::default();
+            ceilings.forget(of_cache);
         }
         ceilings.set(&counted);
         fs::write(FILE, ceilings.text()).map_err(|error| format!("{FILE}: {error}"))?;

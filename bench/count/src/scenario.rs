@@ -11,6 +11,17 @@ pub(crate) enum Reading {
     Mode,
     /// One window that repeats the operation, and one with so many repetitions more.
     Growth(u64),
+    /// The mean of windows of so many operations each.
+    Each(u64),
+    /// The same: how many lines a hundred operations do not find in the cache of the stepper.
+    Misses(u64),
+}
+
+impl Reading {
+    /// Whether it is about the cache, which takes longer.
+    pub(crate) fn is_of_cache(self) -> bool {
+        matches!(self, Reading::Misses(_))
+    }
 }
 
 /// A program that repeats operations.

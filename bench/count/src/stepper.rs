@@ -7,6 +7,9 @@
 //! * signals (of timers, of the machine) stay pending,
 //! * counters of the kernel are refused, so that the thread cannot see that it was away.
 //!
+//! Where a scenario asks for it, the memory that each instruction touches is looked up in a model
+//! of a cache of 1 MiB ([`crate::cache`]), and the lines that are not there are counted.
+//!
 //! So neither load nor neighbours change what it executes. Needs neither privileges nor counters of
 //! the processor. The calls of the C library are those of a tool that steps through whatever it is
 //! given: they are no part of any platform.
@@ -20,15 +23,18 @@ use std::ops::Range;
 
 use punctual_switch::instructions::{read_time_stamp, step_instructions};
 
+use crate::cache::Cache;
+use crate::operands::{LONGEST, accesses};
+
 /// An operation of a scenario: the place of its row, from 0.
 pub(crate) type Operation = u64;
 
 /// The window that begins here belongs to no operation.
 pub(crate) const NONE: Operation = Operation::MAX;
 
-/// A window as it is told: its operation, instructions of the program, those of libraries, and the
-/// lines of the program's code that they are in.
-pub(crate) type Told = [u64; 4];
+/// A window as it is told: its operation, instructions of the program, those of libraries. Then the
+/// lines of the program's code that they are in, and the lines of data that the cache did not have.
+pub(crate) type Told = [u64; 5];
 
 const MOST_WINDOWS: usize = 256;
 /// No window has begun.
@@ -38,8 +44,8 @@ const NOT_YET: u64 = u64::MAX;
 static WANTED: AtomicU64 = AtomicU64::new(0);
 /// How many there are.
 static WINDOWS: AtomicU64 = AtomicU64::new(0);
-static TOLD: [[AtomicU64; 4]; MOST_WINDOWS] =
-    [const { [const { AtomicU64::new(0) }; 4] }; MOST_WINDOWS];
+static TOLD: [[AtomicU64; 5]; MOST_WINDOWS] =
+    [const { [const { AtomicU64::new(0) }; 5] }; MOST_WINDOWS];
 /// The operation of the window that has begun.
 static OPERATION: AtomicU64 = AtomicU64::new(NONE);
 static OWN: AtomicU64 = AtomicU64::new(NOT_YET);
@@ -49,6 +55,14 @@ static LINES: AtomicU64 = AtomicU64::new(0);
 /// By line, as far as there is room: the last window that touched it, from 1.
 static TOUCHED: [AtomicU32; MOST_LINES] = [const { AtomicU32::new(0) }; MOST_LINES];
 const LINE_BYTES: u64 = 64;
+/// 1 MiB, what a processor has of its second level.
+static CACHE: Cache<1_024> = Cache::new();
+const LINES_OF_CACHE: u64 = Cache::<1_024>::LINES;
+/// How many lines were not found in the window, and since stepping began; without a cache as many
+/// as it has lines.
+static MISSES: AtomicU64 = AtomicU64::new(0);
+static MISSED: AtomicU64 = AtomicU64::new(LINES_OF_CACHE);
+static HAS_CACHE: AtomicU64 = AtomicU64::new(0);
 const MOST_LINES: usize = 1 << 18;
 /// The signal that is let come; 0: none.
 static SIGNAL: AtomicU32 = AtomicU32::new(0);
@@ -70,7 +84,8 @@ pub(crate) extern "C" fn mark(operation: Operation) {
 }
 
 /// To be called before anything else by a process that is to tell so many windows.
-pub(crate) fn prepare(windows: usize) -> io::Result<()> {
+pub(crate) fn prepare(windows: usize, has_cache: bool) -> io::Result<()> {
+    HAS_CACHE.store(u64::from(has_cache), Relaxed);
     WANTED.store(windows.min(MOST_WINDOWS) as u64, Relaxed);
     let text = own_text()?;
     TEXT[0].store(text.start, Relaxed);
@@ -133,6 +148,9 @@ fn refuse_counters() {
 /// From here on the calling kernel thread is stepped.
 pub(crate) fn begin() {
     TIME.store(read_time_stamp(), Relaxed);
+    if HAS_CACHE.load(Relaxed) != 0 {
+        MISSED.store(0, Relaxed);
+    }
     // SAFETY: `prepare` has installed a handler.
     unsafe { step_instructions(true) };
 }
@@ -141,6 +159,12 @@ pub(crate) fn begin() {
 pub(crate) fn pause() {
     // SAFETY: as above.
     unsafe { step_instructions(false) };
+}
+
+/// Whether all that is in the cache has been touched since stepping began: so what was before does
+/// not count. Always, where there is none.
+pub(crate) fn cache_is_full() -> bool {
+    MISSED.load(Relaxed) >= LINES_OF_CACHE
 }
 
 /// So many ticks pass, and the timer's signal comes. In a program that is stepped.
@@ -203,6 +227,7 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         OWN.store(0, Relaxed);
         FOREIGN.store(0, Relaxed);
         LINES.store(0, Relaxed);
+        MISSES.store(0, Relaxed);
         BEGUN.store(BEGUN.load(Relaxed) + 1, Relaxed);
     }
     let is_own = (TEXT[0].load(Relaxed)..TEXT[1].load(Relaxed)).contains(&at);
@@ -212,6 +237,9 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         if is_own {
             touch(at);
         }
+    }
+    if HAS_CACHE.load(Relaxed) != 0 {
+        look_up(at, registers);
     }
     let comes = at == interrupt as extern "C" fn(u64) as usize as u64;
     let passes = if comes { argument } else { 0 };
@@ -227,6 +255,71 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let lets = if comes { send() } else { 0 };
     // SAFETY: a word of the context.
     unsafe { *mask = !(1 << (libc::SIGTRAP - 1) | lets) };
+}
+
+/// By the number of instructions, where the context has a register.
+const REGISTERS: [c_int; 16] = [
+    libc::REG_RAX,
+    libc::REG_RCX,
+    libc::REG_RDX,
+    libc::REG_RBX,
+    libc::REG_RSP,
+    libc::REG_RBP,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+];
+
+/// The memory that the instruction at this address is about to touch is looked up in the cache. The
+/// process ends if that is not known: nothing is left out in silence.
+fn look_up(at: u64, registers: &[i64]) {
+    let [start, end] = TEXT.each_ref().map(|word| word.load(Relaxed));
+    let left = if (start..end).contains(&at) {
+        end - at
+    } else {
+        0
+    };
+    let bytes = LONGEST.min(usize::try_from(left).unwrap_or(LONGEST));
+    let code = core::ptr::with_exposed_provenance::<u8>(usize::try_from(at).unwrap_or(0));
+    let code = match bytes {
+        0 => &[],
+        // SAFETY: so many bytes of the program's own instructions are there.
+        _ => unsafe { core::slice::from_raw_parts(code, bytes) },
+    };
+    let register = |number: u8| {
+        let index = REGISTERS[usize::from(number) % REGISTERS.len()];
+        registers[index as usize].cast_unsigned()
+    };
+    let Some(touched) = accesses(code, at, register) else {
+        give_up(code);
+    };
+    for access in touched.into_iter().flatten() {
+        let missed = CACHE.touch(access.at, access.bytes);
+        MISSES.store(MISSES.load(Relaxed) + missed, Relaxed);
+        MISSED.store(MISSED.load(Relaxed) + missed, Relaxed);
+    }
+}
+
+/// An instruction that is not known, or one of a library. Its bytes are said in hexadecimal digits.
+#[cold]
+fn give_up(code: &[u8]) -> ! {
+    let mut text = *b"                                count: nobody knows what this touches\n";
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half & 15)];
+    for (place, byte) in text.chunks_exact_mut(2).zip(code) {
+        place.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
+    }
+    // SAFETY: both calls may be made in a handler; the text outlives them.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::_exit(4);
+    }
 }
 
 /// The instruction at this address of the program is executed in the window.
@@ -262,6 +355,7 @@ fn end_window() {
         told[1].store(OWN.load(Relaxed), Relaxed);
         told[2].store(FOREIGN.load(Relaxed), Relaxed);
         told[3].store(LINES.load(Relaxed), Relaxed);
+        told[4].store(MISSES.load(Relaxed), Relaxed);
     }
     WINDOWS.store(count + 1, Relaxed);
     if count + 1 < WANTED.load(Relaxed) {

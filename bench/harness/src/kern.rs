@@ -1,12 +1,8 @@
 //! What one event of the scheduler core costs, against the number of threads.
 
-use punctual_kern::{
-    Capacity, Constraint, Event, Grant, NoSink, NodeId, NodeTerms, Policy, Shard, Tree,
-};
-use punctual_model::{
-    Class, CpuId, Frequency, Instant, PolicyKind, Priority, Server, ServerKind, Span, Task, Trust,
-    Work,
-};
+use punctual_count::many::{constraint, period};
+use punctual_kern::{Capacity, Event, Grant, NoSink, NodeId, NodeTerms, Policy, Shard, Tree};
+use punctual_model::{Instant, PolicyKind, Priority, Server, ServerKind, Span, Trust, Work};
 use punctual_policy::AnyPolicy;
 
 use super::figure::{Bench, time};
@@ -83,7 +79,7 @@ fn tree(
 fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, String> {
     let mut capacity = Capacity::for_threads(threads as usize);
     capacity.nodes = levels;
-    let period = u64::from(threads) * 4 + 1_000;
+    let period = period(threads);
     let (tree, home) = tree(kind, capacity, period)?;
     let mut shard = Shard::new(tree);
     for index in 0..threads {
@@ -132,17 +128,4 @@ fn round<P: Policy>(shard: &mut Shard<P>, threads: u32, start: Instant) -> u32 {
         completed += u32::from(decision.refused.is_none());
     }
     completed
-}
-
-/// Priorities and deadlines in no particular order, so that the queues have work to do.
-pub(super) fn constraint(index: u32, threads: u32, period: u64) -> Constraint {
-    let shuffled = index.wrapping_mul(2_654_435_761) % threads;
-    let class = Class::Periodic {
-        period: Span::from_ns(period),
-        wcet: Work::from_ns(2),
-        relative_deadline: Span::from_ns(period - u64::from(shuffled)),
-    };
-    let mut task = Task::new("", CpuId(0), class);
-    task.priority = Priority::new(shuffled);
-    Constraint::of_task(&task, index).in_ticks(Frequency::NANOSECONDS)
 }

@@ -6,13 +6,13 @@
 
 use std::time::Instant as Clock;
 
+use punctual_count::many::constraint;
 use punctual_kern::{Capacity, Event, NoSink, NodeId, Request, Shard, Tree};
 use punctual_model::{Instant, PolicyKind};
 use punctual_policy::AnyPolicy;
 use punctual_rivals::flips;
 
 use super::figure::Bench;
-use super::kern::constraint;
 use super::live::place;
 
 const SAMPLES: u32 = if cfg!(debug_assertions) { 10 } else { 1_000 };
