@@ -33,6 +33,9 @@ const LIVE_FOLDERS: [&str; 10] = [
     "",
 ];
 
+/// The tests beside this crate are live; those inside of it compute, and for long.
+const COMPUTING_INSIDE: &str = "front/command";
+
 /// Measures what it runs, so it is alone, though it is no test of what other users may do.
 const MEASURING: [&str; 3] = ["bench/compare", "bench/harness", "bench/rivals"];
 
@@ -124,7 +127,9 @@ impl Program {
             Use::Stepping
         } else if self.name == STUDYING || MEASURING.iter().any(&is_in) {
             Use::Measuring
-        } else if LIVE_FOLDERS.iter().any(&is_in) && self.name != VIRTUAL {
+        } else if self.name == VIRTUAL || (self.kind != "test" && is_in(&COMPUTING_INSIDE)) {
+            Use::Computing
+        } else if LIVE_FOLDERS.iter().any(&is_in) {
             Use::Live
         } else {
             Use::Computing
@@ -298,21 +303,28 @@ mod tests {
     #[test]
     fn programs_in_real_time_are_alone_and_those_that_step_are_not() {
         let workspace = workspace();
-        let uses = |folder: &str, name: &str| {
+        let used = |folder: &str, kind: &str, name: &str| {
             let program = Program {
                 path: "/t".into(),
                 name: name.to_owned(),
-                kind: "test".to_owned(),
+                kind: kind.to_owned(),
                 folder: Path::new("/p").join(folder),
             };
             program.uses(&workspace)
         };
+        let uses = |folder, name| used(folder, "test", name);
         assert_eq!(uses("", "live"), Use::Live);
         assert_eq!(uses("", "virtual_time"), Use::Computing);
         for folder in ["platform/linux", "platform/direct", "runtime/thread"] {
             assert_eq!(uses(folder, "every_instruction"), Use::Stepping);
         }
         assert_eq!(uses("core/kern", "kern"), Use::Computing);
+        assert_eq!(uses("front/command", "cli"), Use::Live);
+        assert_eq!(
+            used("front/command", "lib", "punctual_tools"),
+            Use::Computing
+        );
+        assert_eq!(used("platform/linux", "lib", "punctual_linux"), Use::Live);
         assert_eq!(uses("bench/harness", "bench"), Use::Measuring);
     }
 }
