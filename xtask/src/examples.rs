@@ -33,9 +33,13 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
             return tally.run("examples", |_| Outcome::Failed(message));
         }
     };
-    for name in names {
-        check_description(tally, workspace, commands, &folder.join(&name));
-    }
+    let check = |names: &[String], tally: &mut Tally| {
+        for name in names {
+            check_description(tally, workspace, commands, &folder.join(name));
+        }
+    };
+    let (some, others) = names.split_at(names.len() / 2);
+    tally.beside(|tally| check(some, tally), |tally| check(others, tally));
     for program in programs {
         let program = commands
             .join("examples")
@@ -105,6 +109,7 @@ fn punctual(
     tests: &mut Tests,
 ) -> Outcome {
     let binary = commands.join("punctual");
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let mut command = Command::new("sh");
     // The shell turns the expected exit code into success and names any other.
     command.arg("-c").arg(format!(
@@ -114,7 +119,7 @@ fn punctual(
     command.arg("sh").arg(binary).arg(verb).arg(file);
     run_logged(
         workspace.log_folder(),
-        &format!("example-{verb}"),
+        &format!("example-{name}-{verb}"),
         command,
         tests,
     )

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::mem;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -34,6 +35,8 @@ pub(crate) struct Tally {
     pub skipped: Vec<String>,
     /// Results of single tests inside all steps.
     pub tests: Tests,
+    /// Others print, too: a step prints its line when it has ended, and at once.
+    has_company: bool,
 }
 
 /// Results of single tests, as the test binaries report them.
@@ -79,27 +82,52 @@ impl Tests {
 impl Tally {
     /// Runs one step and prints its line.
     pub(crate) fn run(&mut self, title: &str, step: impl FnOnce(&mut Tests) -> Outcome) {
-        print!("{title:<58}");
-        // A line that appears late is no reason to stop; only its order would suffer.
-        let _ = io::stdout().flush();
+        let mut shown = format!("{title:<58}");
+        if !self.has_company {
+            print!("{}", mem::take(&mut shown));
+            // A line that appears late is no reason to stop; only its order would suffer.
+            let _ = io::stdout().flush();
+        }
         let start = Instant::now();
         let outcome = step(&mut self.tests);
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
             Outcome::Passed(remark) => {
-                println!(" ok      {seconds:6.1} s  {remark}");
+                println!("{shown} ok      {seconds:6.1} s  {remark}");
                 self.passed += 1;
             }
             Outcome::Failed(output) => {
-                println!(" FAILED  {seconds:6.1} s");
-                println!("{output}");
+                println!("{shown} FAILED  {seconds:6.1} s\n{output}");
                 self.failed.push(title.to_string());
             }
             Outcome::Skipped(reason) => {
-                println!(" SKIPPED {seconds:6.1} s");
+                println!("{shown} SKIPPED {seconds:6.1} s");
                 println!("    *** NOT CHECKED: {title}: {reason}");
                 self.skipped.push(title.to_string());
             }
+        }
+    }
+
+    /// Runs two series of steps beside each other; lines of one stand between those of the other.
+    pub(crate) fn beside(
+        &mut self,
+        first: impl FnOnce(&mut Tally) + Send,
+        second: impl FnOnce(&mut Tally),
+    ) {
+        let mut lanes = [(); 2].map(|()| Tally {
+            has_company: true,
+            ..Tally::default()
+        });
+        let [one, other] = &mut lanes;
+        thread::scope(|scope| {
+            scope.spawn(|| first(one));
+            second(other);
+        });
+        for lane in lanes {
+            self.passed += lane.passed;
+            self.failed.extend(lane.failed);
+            self.skipped.extend(lane.skipped);
+            self.tests.add(lane.tests);
         }
     }
 
@@ -254,6 +282,30 @@ mod tests {
                 ignored: 1
             }
         );
+    }
+
+    #[test]
+    fn series_beside_each_other_count_as_one_and_a_failure_in_either_fails_all() {
+        let passed = |tests: &mut Tests| {
+            tests.passed += 1;
+            Outcome::Passed(String::new())
+        };
+        let failed = |_: &mut Tests| Outcome::Failed("the reason".to_owned());
+        for fails_first in [false, true] {
+            let mut tally = Tally::default();
+            let series = |fails: bool| {
+                move |tally: &mut Tally| {
+                    tally.run("sample: passes", passed);
+                    if fails {
+                        tally.run("sample: fails", failed);
+                    }
+                }
+            };
+            tally.beside(series(fails_first), series(!fails_first));
+            assert_eq!((tally.passed, tally.tests.passed), (2, 2));
+            assert_eq!(tally.failed, ["sample: fails"]);
+            assert!(!tally.finish(Instant::now()));
+        }
     }
 
     #[test]

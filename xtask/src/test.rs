@@ -54,8 +54,6 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         return tally.finish(start);
     }
     let commands = programs::run(&mut tally, workspace);
-    let examples = ["test", "--workspace", "--doc", "--no-fail-fast"];
-    cargo(&mut tally, workspace, "test-doc", &examples, &[]);
     // Libraries only: the facade and the command share the name `punctual`.
     let doc = ["doc", "--workspace", "--no-deps", "--lib"];
     cargo(
@@ -76,12 +74,22 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         run_logged(workspace.log_folder(), "embedded", command, tests)
     });
     weigh_graphs(&mut tally, workspace);
-    if let Some(commands) = commands {
-        examples::run(&mut tally, workspace, &commands);
-        flights::run(&mut tally, workspace, &commands);
-        install::step(&mut tally, workspace, &commands);
-        soundness::step(&mut tally, workspace, &commands);
-    }
+    let in_pages = ["test", "--workspace", "--doc", "--no-fail-fast"];
+    let in_pages = |tally: &mut Tally| cargo(tally, workspace, "test-doc", &in_pages, &[]);
+    let Some(commands) = &commands else {
+        in_pages(&mut tally);
+        return tally.finish(start);
+    };
+    examples::run(&mut tally, workspace, commands);
+    install::step(&mut tally, workspace, commands);
+    // A flight takes as long as it is asked to, and what is asked of it holds on a busy machine.
+    tally.beside(
+        |tally| flights::run(tally, workspace, commands),
+        |tally| {
+            in_pages(tally);
+            soundness::step(tally, workspace, commands);
+        },
+    );
     tally.finish(start)
 }
 
