@@ -43,6 +43,8 @@ impl PerCpu {
     /// Whether an entry may take the fast path, as far as the platform knows. Gate closed.
     #[inline]
     pub(crate) fn is_open(&self, now: Instant) -> bool {
+        // A signal may disturb this CPU between the two, so the word is read behind the rest.
+        debug_assert!(self.has_nothing_open() || self.open_until.load(Ordering::Relaxed) == 0);
         now.ticks() < self.open_until.load(Ordering::Relaxed) && self.is_left_alone()
     }
 
