@@ -2179,9 +2179,9 @@ enum punctual_status punctual_run(const struct punctual_cpu *cpu,
 
 /**
  * Makes a lock for one writer or up to `PUNCTUAL_READERS` readers at a time. A reader waits behind
- * a writer that waits and is as urgent as itself or more, so writers do not starve. A waiting
- * thread lends its urgency to those that are in, one after the other. Legal everywhere; it belongs
- * to the CPU of its first use.
+ * a writer that waits and is as urgent as itself or more, so writers do not starve. Those that
+ * are in inherit the priority of a waiting thread, one after the other. Legal everywhere; it
+ * belongs to the CPU of its first use.
  *
  * Pointers:
  * `rwlock` is null, or to a place for one.
@@ -2680,9 +2680,9 @@ enum punctual_status punctual_thread_change(struct punctual_thread thread,
                                             const struct punctual_constraint *asks);
 
 /**
- * Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
- * somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
- * thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
+ * Gives way to a thread in particular: waits until somebody wakes the caller, for `within_ns` at
+ * most. The thread inherits the caller's priority meanwhile. `PUNCTUAL_TIMED_OUT` at once when
+ * that thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
  */
 enum punctual_status punctual_yield_to(struct punctual_thread thread, uint64_t within_ns);
 

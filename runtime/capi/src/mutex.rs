@@ -1,4 +1,4 @@
-//! One at a time: a lock that lends its holder the urgency of whoever waits.
+//! One at a time: a lock whose holder inherits the priority of a thread that waits.
 //!
 //! C has no guards, so that of a held mutex lies in its entry (`held`).
 

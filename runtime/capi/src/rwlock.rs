@@ -1,4 +1,4 @@
-//! One writer or several readers at a time; who waits lends its urgency to whoever is in the way.
+//! One writer or several readers at a time, which inherit the priority of a thread that waits.
 
 use ::punctual_thread::sync::{MOST_READERS, ReadGuard, RwLock, WriteGuard};
 use punctual_model::Span;
@@ -102,9 +102,9 @@ pub(crate) unsafe fn forget_users() {
 }
 
 /// Makes a lock for one writer or up to `PUNCTUAL_READERS` readers at a time. A reader waits behind
-/// a writer that waits and is as urgent as itself or more, so writers do not starve. A waiting
-/// thread lends its urgency to those that are in, one after the other. Legal everywhere; it belongs
-/// to the CPU of its first use.
+/// a writer that waits and is as urgent as itself or more, so writers do not starve. Those that
+/// are in inherit the priority of a waiting thread, one after the other. Legal everywhere; it
+/// belongs to the CPU of its first use.
 ///
 /// # Safety
 /// `rwlock` is null, or to a place for one.

@@ -392,9 +392,9 @@ pub unsafe extern "C" fn punctual_thread_change(
     })
 }
 
-/// Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
-/// somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
-/// thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
+/// Gives way to a thread in particular: waits until somebody wakes the caller, for `within_ns` at
+/// most. The thread inherits the caller's priority meanwhile. `PUNCTUAL_TIMED_OUT` at once when
+/// that thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_yield_to(thread: punctual_thread, within_ns: u64) -> punctual_status {
     answer(|| {

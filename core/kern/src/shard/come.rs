@@ -125,11 +125,11 @@ impl<P: Policy> Shard<P> {
             && constraint.is_valid()
             && self.costs.cache_delay.is_zero();
         let comes = new.id(thread);
-        if !is_plain || !self.tree.join(comes) {
+        if !is_plain || !self.tree.attach_flat(comes) {
             return Front::Closed;
         }
         if !self.tree.wake_to_run(comes, &stream.attributes(now)) {
-            self.tree.part(comes);
+            self.tree.detach_flat(comes);
             return Front::Closed;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
@@ -196,7 +196,7 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
         self.locks.forget_declared(thread);
-        self.tree.part(id);
+        self.tree.detach_flat(id);
         self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));
         self.unsettled -= u64::from(job.arrival < self.horizon);
         let completed = TraceEvent::Completed {

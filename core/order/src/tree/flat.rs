@@ -14,7 +14,7 @@ impl<P: Policy> Tree<P> {
     /// [`Tree::attach`] in the care of the policy that alone orders the CPU. `false`: others do
     /// too, or it takes no more threads, and nothing has happened.
     #[inline]
-    pub fn join(&mut self, thread: ThreadId) -> bool {
+    pub fn attach_flat(&mut self, thread: ThreadId) -> bool {
         if !self.is_flat {
             return false;
         }
@@ -30,9 +30,9 @@ impl<P: Policy> Tree<P> {
         true
     }
 
-    /// [`Tree::detach`] of a thread that joined, or came into the care of the same policy.
+    /// [`Tree::detach`] of a thread in the care of the policy that alone orders the CPU.
     #[inline]
-    pub fn part(&mut self, thread: ThreadId) {
+    pub fn detach_flat(&mut self, thread: ThreadId) {
         debug_assert!(self.is_flat && self.parked.is_empty() && self.overruns.is_empty());
         let root = &mut self.nodes[usize::from(node::ROOT)];
         root.policy.detach(thread);

@@ -17,7 +17,7 @@ use crate::wait::monitor::{MonitorError, rest_closed};
 use crate::wait::period::arrive;
 use crate::wait::who::Who;
 
-/// The key under which urgency is lent without any lock.
+/// The key under which a thread inherits priority without any lock.
 const YIELDED: u32 = u32::MAX;
 
 /// A thread of the pool, to be joined for its result, or let go of by being dropped.
@@ -197,17 +197,17 @@ impl<T> Child<T> {
         self.poke(|light| light.wait_node.token.set(true))
     }
 
-    /// Waits like [`crate::block`] and lends it the caller's urgency meanwhile, until `until` at
-    /// most; whether the caller was woken. `false` at once when it has ended, cannot be reached, or
-    /// waits for the caller itself.
+    /// Waits like [`crate::block`], until `until` at most; the thread inherits the caller's
+    /// priority meanwhile. Whether the caller was woken. `false` at once when it has ended, cannot
+    /// be reached, or waits for the caller itself.
     pub fn yield_to(&self, until: Option<Instant>) -> bool {
         let Some((me, light)) = self.enter() else {
             return false;
         };
-        let mut lends = light.pooled.stage.get() == Stage::Working;
+        let mut can_inherit = light.pooled.stage.get() == Stage::Working;
         let is_late = || until.is_some_and(|until| until <= me.now());
         let mut woken = me.wait_node.token.take();
-        while !woken && lends && !is_late() {
+        while !woken && can_inherit && !is_late() {
             let event = Event::BlockOn {
                 holder: light.id(),
                 key: YIELDED,
@@ -217,7 +217,7 @@ impl<T> Child<T> {
                 return false;
             }
             woken = me.wait_node.token.take();
-            lends = !light.pooled.is_over() && me.refused.get().is_none();
+            can_inherit = !light.pooled.is_over() && me.refused.get().is_none();
         }
         open_gate(me.host());
         woken

@@ -66,7 +66,7 @@ impl std::error::Error for LockError {}
 
 /// Locks a resource for this job alone; waits for it if need be, under its protocol. A scheduling
 /// point. The task declares its uses (`uses` in a file), and the section may not be longer than
-/// declared: a longer one goes on without the urgency that the protocol lent it.
+/// declared: a longer one goes on without the priority that it inherited.
 ///
 /// # Errors
 /// See [`LockError`]; nothing is held then.

@@ -1,4 +1,4 @@
-//! Resources on a real CPU: they exclude, they lend urgency, and nobody keeps them for ever.
+//! Resources on a real CPU: they exclude, holders inherit priority, and nobody keeps them for ever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
