@@ -9,6 +9,7 @@ mod count;
 mod examples;
 mod flights;
 mod footprint;
+mod fuzz;
 mod install;
 mod interleave;
 mod live;
@@ -25,14 +26,11 @@ mod test;
 mod tidy;
 mod workspace;
 
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::workspace::Workspace;
-
-/// The test of a parser that `cargo xtask fuzz` runs.
-const FUZZ_TEST: &str = "fuzz::no_mutation_of_any_file_makes_the_reader_panic_for_as_long_as_asked";
 
 /// Chores of the Punctual workspace.
 #[derive(Parser)]
@@ -56,11 +54,12 @@ enum Chore {
     /// Compare the public items of the API crates with doc/api, or write them there
     #[command(after_help = "Examples:\n  cargo xtask api\n  cargo xtask api --set")]
     Api(api::ApiOptions),
-    /// Feed a parser with broken input for a bounded time
+    /// Feed a reader with broken input: for a bounded time, or so many
     #[command(
-        after_help = "Examples:\n  cargo xtask fuzz spec --seconds 20 --seed 1           system files\n  cargo xtask fuzz virtual_time --seconds 20 --seed 1   logs"
+        after_help = "Examples:\n  cargo xtask fuzz spec --seconds 20 --seed 1           system files\n  cargo xtask fuzz virtual_time --seconds 20 --seed 1   logs\n  \
+        cargo xtask fuzz certificate --inputs 20000           the command as it is, a process for each"
     )]
-    Fuzz(FuzzOptions),
+    Fuzz(fuzz::FuzzOptions),
     /// Draw random systems, admit them, simulate the admitted ones: is every promise kept?
     #[command(after_help = "Examples:\n  cargo xtask soundness --systems 100000\n  \
         cargo xtask soundness --systems 10000 --seed 7 --mutants\n  \
@@ -123,19 +122,6 @@ struct TestOptions {
 }
 
 #[derive(Args)]
-struct FuzzOptions {
-    /// What to feed
-    #[arg(value_parser = ["spec", "virtual_time"])]
-    target: String,
-    /// How long, in seconds
-    #[arg(long, default_value_t = 20)]
-    seconds: u32,
-    /// Seed of the first input; the same seed makes the same inputs
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-#[derive(Args)]
 struct BenchOptions {
     /// Only the figures whose name contains this
     filter: Option<String>,
@@ -164,7 +150,7 @@ fn main() -> ExitCode {
         Chore::Test(options) => test::run(&workspace, options.quick),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Api(options) => api::run(&workspace, &options),
-        Chore::Fuzz(options) => fuzz(&workspace, &options),
+        Chore::Fuzz(options) => fuzz::run(&workspace, &options),
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Loom => interleave::run(&workspace),
@@ -182,26 +168,6 @@ fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
-}
-
-fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
-    let command = |mode: &str| {
-        let mut command = workspace.cargo();
-        // Built as all tests are, so that after them there is nothing left to build.
-        command.args(["test", "--quiet", "--workspace", "--test", &options.target]);
-        command.args(["--", mode, "--exact", FUZZ_TEST]);
-        command.env("FUZZ_SECONDS", options.seconds.to_string());
-        command.env("FUZZ_SEED", options.seed.to_string());
-        command
-    };
-    // Where there is no such test, the program passes without having run any.
-    let listed = command("--list").stderr(Stdio::inherit()).output();
-    let listed = listed.map_or_else(|error| error.to_string().into(), |output| output.stdout);
-    if !String::from_utf8_lossy(&listed).contains(&format!("{FUZZ_TEST}: test")) {
-        eprintln!("xtask: `{}` has no test `{FUZZ_TEST}`", options.target);
-        return false;
-    }
-    step::passes_in_the_open(command("--nocapture"))
 }
 
 fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {
