@@ -16,6 +16,7 @@ use crate::exactness::{self, Doubts};
 use crate::largest::Before;
 use crate::lookup::{task_name, tasks};
 use crate::node::Node;
+use crate::plan::Mending;
 use crate::precedence::{self, Edge};
 use crate::solve::{self, Options, Solution};
 use crate::supply::Supply;
@@ -69,18 +70,56 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 /// # Ok::<(), punctual_analysis::AnalysisError>(())
 /// ```
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
-    let mut verdict = bounds_only(system)?;
+    whole(system, Trying::SlackAndFixes)
+}
+
+/// The verdict of [`admit`], but without slack: for those who tell why a system is refused, and
+/// nothing of one that is admitted.
+///
+/// # Errors
+///
+/// [`AnalysisError`] as for [`admit`].
+pub fn admit_without_slack(system: &System) -> Result<Verdict, AnalysisError> {
+    whole(system, Trying::Fixes)
+}
+
+/// The verdict of [`admit`], but without slack and fixes: for those who want bounds, plans and a
+/// yes or no. No other parameters are tried for it.
+///
+/// # Errors
+///
+/// [`AnalysisError`] as for [`admit`].
+pub fn bounds_only(system: &System) -> Result<Verdict, AnalysisError> {
+    whole(system, Trying::Nothing)
+}
+
+/// Which other parameters a verdict tries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trying {
+    Nothing,
+    Fixes,
+    SlackAndFixes,
+}
+
+fn whole(system: &System, trying: Trying) -> Checked<Verdict> {
+    let mut verdict = bounds_of_tasks(system)?;
     let edges = precedence::edges(system);
-    if verdict.admitted {
+    let seeks_fixes = trying != Trying::Nothing;
+    if verdict.admitted && trying == Trying::SlackAndFixes {
         add_slack(system, &edges, &mut verdict)?;
-    } else {
+    } else if !verdict.admitted && seeks_fixes {
         fix::add_fixes(system, &edges, &mut verdict)?;
     }
-    let (graphs, refusals) = graph::verdicts(system)?;
+    let (graphs, refusals) = graph::verdicts(system, seeks_fixes)?;
     verdict.admitted &= refusals.is_empty();
     verdict.graphs = graphs;
     verdict.refusals.extend(refusals);
-    let (plan, refusals) = plan::verdicts(system, verdict.admitted)?;
+    let mending = match (seeks_fixes, verdict.admitted) {
+        (false, _) => Mending::Unasked,
+        (true, false) => Mending::InVain,
+        (true, true) => Mending::Sought,
+    };
+    let (plan, refusals) = plan::verdicts(system, mending)?;
     verdict.admitted &= refusals.is_empty();
     plan::add_utilization(system, plan.as_ref(), &mut verdict.cpus);
     verdict.plan = plan;
@@ -126,13 +165,9 @@ pub fn explained(system: &System, task: TaskId) -> Result<Option<TaskVerdict>, A
     Ok(rows.find(|row| row.task == task))
 }
 
-/// The verdict of [`admit`] about tasks, schedulers and gangs, without slack and fixes; it says
-/// nothing of graphs and groups. For those who want the bounds alone.
-///
-/// # Errors
-///
-/// [`AnalysisError`] as for [`admit`].
-pub fn bounds_only(system: &System) -> Result<Verdict, AnalysisError> {
+/// The verdict about tasks, schedulers and gangs, without slack and fixes; it says nothing of
+/// graphs and groups.
+pub(crate) fn bounds_of_tasks(system: &System) -> Checked<Verdict> {
     bounds_of(system, None)
 }
 

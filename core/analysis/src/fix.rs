@@ -21,6 +21,7 @@ mod supply;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use punctual_model::{Class, Gang, Requirement, Step, Supply, System, Task, TaskId};
 
@@ -83,12 +84,32 @@ fn set_one(system: &mut System, target: FixTarget, value: Span) {
     }
 }
 
-/// The value of a parameter; `None`: there is none. O(size of the system).
-fn get(system: &System, target: FixTarget) -> Option<Span> {
-    Some(match field(&mut system.clone(), target)? {
+/// The value of a parameter; `None`: there is none.
+fn get(system: &mut System, target: FixTarget) -> Option<Span> {
+    Some(match field(system, target)? {
         Field::Span(span) | Field::Both(span, _) => *span,
         Field::Work(work) => work.as_span(),
     })
+}
+
+/// Makes a parameter of a changed system again what it is in the original, where it is `value`.
+fn restore(changed: &mut System, original: &System, target: FixTarget, value: Option<Span>) {
+    let tasks = match target {
+        FixTarget::Budget(task) | FixTarget::Deadline(task) => in_step(original, task),
+        FixTarget::Period(task) => of_gang(original, task),
+        FixTarget::TaskSlotLength(task, _) => Vec::from([task]),
+        // Nothing but this value was set.
+        _ => {
+            if let Some(value) = value {
+                set(changed, target, value);
+            }
+            return;
+        }
+    };
+    for task in tasks {
+        let place = task.index();
+        changed.tasks[place].clone_from(&original.tasks[place]);
+    }
 }
 
 fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
@@ -220,30 +241,73 @@ struct Search<'a> {
     edges: &'a [Edge],
     component: &'a Component,
     trials: &'a Trials,
+    /// A copy of the system, in which one parameter at a time is another.
+    changed: &'a RefCell<System>,
+    /// The fixes by one wcet or one period that were looked for: they mend the whole component, so
+    /// they are the same for each of its refusals.
+    found: RefCell<Vec<(FixTarget, Option<Fix>)>>,
+    /// The tasks that use most of the processor, those that use most first.
+    largest: Vec<TaskId>,
 }
 
-impl Search<'_> {
-    fn admits(&self, target: FixTarget, value: Span) -> Checked<bool> {
-        let mut changed = self.system.clone();
-        set(&mut changed, target, value);
-        // Deadlines and periods decide which precedence is consistent.
-        let edges = match target {
-            FixTarget::Deadline(_) | FixTarget::Period(_) => &precedence::edges(&changed)[..],
-            _ => self.edges,
+impl<'a> Search<'a> {
+    fn new(
+        system: &'a System,
+        edges: &'a [Edge],
+        component: &'a Component,
+        (trials, changed): (&'a Trials, &'a RefCell<System>),
+    ) -> Search<'a> {
+        let mut search = Search {
+            system,
+            edges,
+            component,
+            trials,
+            changed,
+            found: RefCell::default(),
+            largest: Vec::new(),
         };
-        self.trials.admit(&changed, edges, self.component)
+        let tasks = tasks(system).map(|(id, _)| id);
+        let mut tasks: Vec<TaskId> = tasks.filter(|&id| search.is_candidate(id)).collect();
+        tasks.sort_by_key(|task| core::cmp::Reverse(share_ppm(&system.tasks[task.index()])));
+        tasks.truncate(MAX_CANDIDATES);
+        search.largest = tasks;
+        search
+    }
+
+    /// The answer of `ask` about the system with this value of one parameter.
+    fn with<T>(&self, target: FixTarget, value: Span, ask: impl FnOnce(&System) -> T) -> T {
+        let mut changed = self.changed.borrow_mut();
+        let now = get(&mut changed, target);
+        set(&mut changed, target, value);
+        let answer = ask(&changed);
+        restore(&mut changed, self.system, target, now);
+        answer
+    }
+
+    fn now(&self, target: FixTarget) -> Option<Span> {
+        get(&mut self.changed.borrow_mut(), target)
+    }
+
+    fn admits(&self, target: FixTarget, value: Span) -> Checked<bool> {
+        self.with(target, value, |changed| {
+            // Deadlines and periods decide which precedence is consistent.
+            let edges = match target {
+                FixTarget::Deadline(_) | FixTarget::Period(_) => &precedence::edges(changed)[..],
+                _ => self.edges,
+            };
+            self.trials.admit(changed, edges, self.component)
+        })
     }
 
     /// The value nearest to `end` with which the system means something.
-    fn meaningful(&self, target: FixTarget, now: Span, end: Span) -> Span {
-        let means = |value| {
-            let mut changed = self.system.clone();
-            set(&mut changed, target, value);
-            changed.validate().is_ok()
+    fn meaningful(&self, target: FixTarget, now: Span, end: Span) -> Checked<Span> {
+        let means = |value| -> Checked<bool> {
+            self.trials.pay(self.system)?;
+            Ok(self.with(target, value, |changed| changed.validate().is_ok()))
         };
-        match means(end) || !means(now) {
-            true => end,
-            false => border::<_, AnalysisError>(end, now, |value| Ok(means(value))).unwrap_or(end),
+        match means(end)? || !means(now)? {
+            true => Ok(end),
+            false => border(end, now, means),
         }
     }
 
@@ -254,7 +318,7 @@ impl Search<'_> {
 
     /// The same where the end of the range may be too much: in sixteenths of the way.
     fn step_by_step(&self, target: FixTarget, end: Span) -> Checked<Option<Fix>> {
-        let Some(now) = get(self.system, target) else {
+        let Some(now) = self.now(target) else {
             return Ok(None);
         };
         let mut refused = now;
@@ -286,10 +350,10 @@ impl Search<'_> {
 
     /// The value nearest to the present one that admits, between it and its `end`: bisection.
     fn fix(&self, target: FixTarget, end: fn(Span) -> Span) -> Checked<Option<Fix>> {
-        let Some(now) = get(self.system, target) else {
+        let Some(now) = self.now(target) else {
             return Ok(None);
         };
-        let end = self.meaningful(target, now, end(now));
+        let end = self.meaningful(target, now, end(now))?;
         if now == end || !self.admits(target, end)? {
             return Ok(None);
         }
@@ -297,18 +361,40 @@ impl Search<'_> {
         Ok(Some(self.told(target, now, to)))
     }
 
-    /// The real-time tasks of the component, those that use most of the processor first.
+    /// Whether it is a real-time task of the component; one member of a gang stands for all.
+    fn is_candidate(&self, task: TaskId) -> bool {
+        let it = &self.system.tasks[task.index()];
+        it.class.is_real_time()
+            && self.component.contains(it.cpu)
+            && in_step(self.system, task).first() == Some(&task)
+    }
+
+    /// Those whose wcet or period is tried: the late one first, then those that use most.
     fn candidates(&self, own: Option<TaskId>) -> Vec<TaskId> {
-        let here = |task: &Task| task.class.is_real_time() && self.component.contains(task.cpu);
-        let tasks = tasks(self.system).filter(|(_, task)| here(task));
-        // One member of a gang stands for all.
-        let first = |id: &TaskId| in_step(self.system, *id).first() == Some(id);
-        let tasks = tasks.map(|(id, _)| id).filter(first);
-        let mut tasks: Vec<TaskId> = tasks.collect();
-        let share = |task: &TaskId| share_ppm(&self.system.tasks[task.index()]);
-        tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
-        tasks.truncate(MAX_CANDIDATES);
-        tasks
+        let own = own.filter(|&task| self.is_candidate(task));
+        let others = self
+            .largest
+            .iter()
+            .copied()
+            .filter(|&task| Some(task) != own);
+        own.into_iter().chain(others).take(MAX_CANDIDATES).collect()
+    }
+
+    /// [`Search::fix`], once for each wcet or period.
+    fn fix_once(&self, target: FixTarget, end: fn(Span) -> Span) -> Checked<Option<Fix>> {
+        let known = |(of, fix): &(FixTarget, Option<Fix>)| (*of == target).then(|| fix.clone());
+        if let Some(fix) = self.found.borrow().iter().find_map(known) {
+            return Ok(fix);
+        }
+        let fix = self.fix(target, end)?;
+        let is_common = match target {
+            FixTarget::Budget(task) | FixTarget::Period(task) => self.largest.contains(&task),
+            _ => false,
+        };
+        if is_common {
+            self.found.borrow_mut().push((target, fix.clone()));
+        }
+        Ok(fix)
     }
 
     /// The fix with the smallest relative change among the same parameter of several tasks.
@@ -319,7 +405,7 @@ impl Search<'_> {
     ) -> Checked<Option<Fix>> {
         let mut best: Option<Fix> = None;
         for target in targets {
-            let Some(fix) = self.fix(target, end)? else {
+            let Some(fix) = self.fix_once(target, end)? else {
                 continue;
             };
             let change = |f: &Fix| u128::from(f.from.abs_diff(f.to).as_ns());
@@ -335,6 +421,7 @@ impl Search<'_> {
     }
 
     fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
+        self.trials.are_left()?;
         for (target, end) in supply::candidates(self.system, refusal.subject) {
             if let Some(fix) = self.step_by_step(target, end)? {
                 return Ok(Some(fix));
@@ -410,16 +497,15 @@ pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) 
     for component in &components {
         admitted.push(trials.admit(system, edges, component).unwrap_or(false));
     }
+    let changed = RefCell::new(system.clone());
+    let mut searches: Vec<Option<Search<'_>>> = components.iter().map(|_| None).collect();
     for refusal in &mut verdict.refusals {
         let Some(mine) = place(system, &components, refusal.subject) else {
             continue;
         };
-        let search = Search {
-            system,
-            edges,
-            component: &components[mine],
-            trials: &trials,
-        };
+        let search = searches[mine].get_or_insert_with(|| {
+            Search::new(system, edges, &components[mine], (&trials, &changed))
+        });
         let found = match search.search(refusal) {
             Err(AnalysisError::TooLong { .. }) => {
                 refusal.advice =

@@ -49,13 +49,18 @@ const TEST: Test = Test {
 
 /// The verdicts on all graphs of a system, and why any is refused. The cost of one is that of its
 /// worst circle, and some twenty of these for the fix of one that is refused.
-pub(crate) fn verdicts(system: &System) -> Checked<(Vec<GraphVerdict>, Vec<Refusal>)> {
+pub(crate) fn verdicts(
+    system: &System,
+    seeks_fixes: bool,
+) -> Checked<(Vec<GraphVerdict>, Vec<Refusal>)> {
     let (mut verdicts, mut refusals) = (Vec::new(), Vec::new());
     for (id, graph) in (0..).map(GraphId).zip(&system.graphs) {
         let (mut verdict, reason) = verdict(system, id, graph)?;
         if let Some(reason) = reason {
             let mut refusal = Refusal::new(Subject::Graph(id), &graph.name, reason);
-            refusal.advice = mend(system, id, &mut verdict)?;
+            if seeks_fixes {
+                refusal.advice = mend(system, id, &mut verdict)?;
+            }
             refusals.push(refusal);
         }
         verdicts.push(verdict);

@@ -83,7 +83,9 @@ mod utilization;
 mod verdict;
 mod walk;
 
-pub use admit::{MAX_TASKS_WITH_SLACK, admit, bounds_only, explained, is_admitted};
+pub use admit::{
+    MAX_TASKS_WITH_SLACK, admit, admit_without_slack, bounds_only, explained, is_admitted,
+};
 pub use busiest::busiest;
 pub use error::AnalysisError;
 pub use gang::without_needless_barriers;
@@ -98,7 +100,8 @@ pub use punctual_dataflow::Fraction;
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use together::funding;
 pub use transition::{
-    Transition, When, admit_changes, admit_transition, admit_transition_bounds, bandwidth_decides,
+    Judge, Transition, When, admit_changes, admit_changes_by, admit_transition,
+    admit_transition_bounds, bandwidth_decides,
 };
 pub use verdict::{
     ActorVerdict, BarrierVerdict, BetweenSlots, ChainVerdict, CpuVerdict, Exactness, Fix,

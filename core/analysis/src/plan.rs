@@ -52,14 +52,23 @@ const FIX_EVALUATIONS: u64 = 400_000;
 /// Up to so many segments every order is tried.
 const COMPLETE: usize = 8;
 
+/// Whether the answer about groups comes with what mends a refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mending {
+    /// Nobody reads it.
+    Unasked,
+    /// Something else of the system is refused, and no fix of a group mends that.
+    InVain,
+    /// It is searched for.
+    Sought,
+}
+
 /// The answer about the groups of a system, `None` without any, and why it is refused.
 ///
 /// The cost is that of a plan of each kind, and of some sixty for the fix of a refusal.
-///
-/// Where something else of the system is refused, `alone` is false, and no fix mends it.
 pub(crate) fn verdicts(
     system: &System,
-    alone: bool,
+    mending: Mending,
 ) -> Checked<(Option<PlanVerdict>, Vec<Refusal>)> {
     if system.groups.is_empty() {
         return Ok((None, Vec::new()));
@@ -79,12 +88,14 @@ pub(crate) fn verdicts(
         let mut refusal = Refusal::new(Subject::Group(id), name, refused.reason.clone());
         refusal.witness = refused.witness;
         refusal.situation.clone_from(&refused.situation);
-        let mended = match alone && found.evaluations <= FIX_EVALUATIONS {
-            true => fix::find(system, refused, &are_admitted)?,
-            false => None,
-        };
-        refusal.advice = fix::words(mended.as_ref());
-        refusal.fix = mended;
+        if mending != Mending::Unasked {
+            let is_sought = mending == Mending::Sought && found.evaluations <= FIX_EVALUATIONS;
+            refusal.fix = match is_sought {
+                true => fix::find(system, refused, &are_admitted)?,
+                false => None,
+            };
+            refusal.advice = fix::words(refusal.fix.as_ref());
+        }
         rows[id.index()].exactness = refused.exactness;
         refusals.push(refusal);
     }

@@ -45,7 +45,7 @@ use punctual_model::{
     Class, CpuId, Ns, PolicyKind, Requirement, SchedulerId, Span, Stage, System, Task,
 };
 
-use crate::admit::{admit, bounds_only, is_admitted};
+use crate::admit::{admit, admit_without_slack, bounds_of_tasks, bounds_only, is_admitted};
 use crate::error::AnalysisError;
 use crate::verdict::Verdict;
 use lent::Lent;
@@ -123,21 +123,12 @@ pub fn admit_transition_bounds(
     past: &[System],
     after: System,
 ) -> Result<Transition, AnalysisError> {
-    admit_by(past, after, |system| {
-        if !system.graphs.is_empty() || !system.groups.is_empty() {
-            return admit(system);
-        }
-        let verdict = bounds_only(system)?;
-        if verdict.admitted {
-            Ok(verdict)
-        } else {
-            admit(system)
-        }
-    })
+    admit_by(past, after, admit_without_slack)
 }
 
-/// Says of a system whether it is admitted, and why.
-type Judge = fn(&System) -> Result<Verdict, AnalysisError>;
+/// Says of a system whether it is admitted, and why, as [`admit`] does, with or without slack and
+/// fixes.
+pub type Judge = fn(&System) -> Result<Verdict, AnalysisError>;
 
 fn admit_by(past: &[System], after: System, admit: Judge) -> Result<Transition, AnalysisError> {
     let invalid = |what: &str| AnalysisError::Invalid { what: what.into() };
@@ -163,6 +154,16 @@ fn admit_by(past: &[System], after: System, admit: Judge) -> Result<Transition, 
 ///
 /// As for [`admit`].
 pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> {
+    admit_changes_by(system, admit)
+}
+
+/// As [`admit_changes`], each system by this judge: for those who want no slack
+/// ([`admit_without_slack`]), and no fixes either ([`bounds_only`]).
+///
+/// # Errors
+///
+/// As for [`admit`].
+pub fn admit_changes_by(system: &System, judge: Judge) -> Result<Vec<Transition>, AnalysisError> {
     let places = lives::places([system]);
     let mut stage = Stage::at_start(system);
     let mut past = vec![stage.system()];
@@ -201,7 +202,7 @@ pub fn admit_changes(system: &System) -> Result<Vec<Transition>, AnalysisError> 
             }
             None => {
                 let new = lent::loans(&stage, (place, change));
-                lent.judge((&past, &new), next.system(), &places, admit)?
+                lent.judge((&past, &new), next.system(), &places, judge)?
             }
         };
         if transition.when != When::Never {
@@ -324,7 +325,7 @@ fn allowed(
     let union = lives.union(after).filter(|_| alone);
     if let Some(union) = union
         && is_admitted(&union).unwrap_or(false)
-        && let Ok(together) = bounds_only(&union)
+        && let Ok(together) = bounds_of_tasks(&union)
     {
         let meanwhile = lives.bounds(&together);
         let (when, ground) = match (&what.moved, remains) {

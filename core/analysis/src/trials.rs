@@ -15,8 +15,13 @@ use crate::precedence::Edge;
 
 /// Steps for all trials of one verdict: about a second.
 const TRIAL_STEPS: u64 = QUERY_STEPS / 2;
-/// The steps of a trial for each task before it begins: a copy of it with its name.
+/// The steps of a trial for each task before it begins: how long it takes to look at its numbers.
 const STEPS_PER_TASK: u64 = 32;
+
+/// No steps are left.
+const TOO_LONG: AnalysisError = AnalysisError::TooLong {
+    what: "trials of other parameters",
+};
 
 /// The trials of one verdict.
 #[derive(Debug)]
@@ -30,6 +35,28 @@ impl Trials {
         Trials {
             step_budget: StepBudget::new(TRIAL_STEPS),
         }
+    }
+
+    /// Whether any are left.
+    ///
+    /// # Errors
+    /// [`AnalysisError::TooLong`]: none.
+    pub(crate) fn are_left(&self) -> Checked<()> {
+        match self.step_budget.left() {
+            0 => Err(TOO_LONG),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the steps of one more look at each task of `system`.
+    ///
+    /// # Errors
+    /// As [`Trials::are_left`].
+    pub(crate) fn pay(&self, system: &System) -> Checked<()> {
+        self.are_left()?;
+        let steps = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
+        self.step_budget.take(steps);
+        Ok(())
     }
 
     /// Whether everything on the CPUs of `component` holds.
@@ -51,9 +78,7 @@ impl Trials {
         let copies = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
         self.step_budget.take(steps - one.left() + copies);
         if one.left() == 0 && steps < QUERY_STEPS {
-            return Err(AnalysisError::TooLong {
-                what: "trials of other parameters",
-            });
+            return Err(TOO_LONG);
         }
         answer
     }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use punctual_model::{Requirement, System, Task, TaskId};
 
 use super::NoSuggestion;
-use crate::admit::{self, admit};
+use crate::admit::{self, bounds_only};
 use crate::bounds;
 use crate::decide;
 use crate::entity::Who;
@@ -57,7 +57,7 @@ pub(crate) fn late(system: &System) -> Checked<Late> {
 
 /// Why a system that a search has built is refused all the same: the first reason.
 pub(crate) fn still_refused(system: &System, what: &str) -> NoSuggestion {
-    match admit(system) {
+    match bounds_only(system) {
         Ok(verdict) => {
             let first = verdict.refusals.first();
             let reason = first.map_or(String::new(), |first| {

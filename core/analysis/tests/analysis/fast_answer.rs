@@ -3,7 +3,7 @@
 
 use crate::common::random::{Deadlines, Random, set};
 use crate::common::{FP, periodic, span, work};
-use punctual_analysis::{admit, is_admitted};
+use punctual_analysis::{Verdict, admit, admit_without_slack, bounds_only, is_admitted};
 use punctual_model::{Priority, Reserve, System};
 
 /// Fixed priorities with everything that the closed bound counts: equal priorities, jitter,
@@ -53,4 +53,32 @@ fn the_fast_answer_is_that_of_the_bounds() {
         (1_000..3_000).contains(&admitted),
         "{admitted} of 4000 admitted"
     );
+}
+
+/// A verdict as one that tries no other parameters gives it.
+fn without_trials(mut verdict: Verdict, fixes: bool) -> Verdict {
+    for row in &mut verdict.tasks {
+        row.slack = None;
+    }
+    for refusal in verdict.refusals.iter_mut().filter(|_| fixes) {
+        refusal.fix = None;
+        refusal.advice.clear();
+    }
+    verdict
+}
+
+#[test]
+fn a_verdict_without_trials_is_the_same_but_for_slack_and_fixes() {
+    let (mut slack, mut fixes) = (0, 0);
+    for seed in 0..300 {
+        let system = draw(seed);
+        let verdict = admit(&system).expect("small numbers");
+        let told = bounds_only(&system).expect("small numbers");
+        slack += verdict.tasks.iter().filter(|t| t.slack.is_some()).count();
+        fixes += verdict.refusals.iter().filter(|r| r.fix.is_some()).count();
+        assert_eq!(told, without_trials(verdict.clone(), true), "seed {seed}");
+        let told = admit_without_slack(&system).expect("small numbers");
+        assert_eq!(told, without_trials(verdict, false), "seed {seed}");
+    }
+    assert!(slack > 100 && fixes > 100, "{slack} {fixes}");
 }
