@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The file, seen from the top folder.
-pub(crate) const FILE: &str = "bench/ceilings.toml";
+pub const FILE: &str = "bench/ceilings.toml";
 
 /// Of a ceiling: so much below it, a count says that the ceiling should come down.
 const NEAR: f64 = 0.95;
@@ -21,11 +21,11 @@ const HEAD: &str = "\
 
 /// By row.
 #[derive(Default, PartialEq, Debug)]
-pub(crate) struct Ceilings(BTreeMap<String, u64>);
+pub struct Ceilings(BTreeMap<String, u64>);
 
 /// A count beside its ceiling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Judgement {
+pub enum Judgement {
     /// As it should be.
     Held,
     /// So far below that the ceiling should come down.
@@ -38,7 +38,10 @@ pub(crate) enum Judgement {
 
 impl Ceilings {
     /// Reads the file; one that does not exist holds none.
-    pub(crate) fn read(path: &Path) -> Result<Ceilings, String> {
+    ///
+    /// # Errors
+    /// A file that cannot be read, and a line that is no ceiling.
+    pub fn read(path: &Path) -> Result<Ceilings, String> {
         match fs::read_to_string(path) {
             Ok(text) => Ceilings::parse(&text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ceilings::default()),
@@ -62,20 +65,20 @@ impl Ceilings {
 
     /// These counts are ceilings from now on, with one percent for what unrelated changes of
     /// inlining move.
-    pub(crate) fn set(&mut self, counts: &[(String, u64)]) {
+    pub fn set(&mut self, counts: &[(String, u64)]) {
         let ceilings = counts.iter().cloned();
         self.0
             .extend(ceilings.map(|(row, count)| (row, count + count.div_ceil(100))));
     }
 
     /// Keeps the rows about the cache, or all others.
-    pub(crate) fn forget(&mut self, of_cache: bool) {
+    pub fn forget(&mut self, of_cache: bool) {
         self.0
             .retain(|row, _| row.starts_with(OF_CACHE) != of_cache);
     }
 
     /// As the file has it.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let lines = self
             .0
             .iter()
@@ -84,12 +87,12 @@ impl Ceilings {
     }
 
     /// The ceiling of a row.
-    pub(crate) fn of(&self, row: &str) -> Option<u64> {
+    pub fn of(&self, row: &str) -> Option<u64> {
         self.0.get(row).copied()
     }
 
     /// Judges a count.
-    pub(crate) fn judge(&self, row: &str, count: u64) -> Judgement {
+    pub fn judge(&self, row: &str, count: u64) -> Judgement {
         match self.of(row) {
             None => Judgement::Unknown,
             Some(ceiling) if count > ceiling => Judgement::Above,

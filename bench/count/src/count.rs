@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::child;
 use crate::scenario::{self, Reading, Scenario};
-use crate::stepper::Told;
-use crate::{
-    CHILD, decisions, gangs, live, many_threads, planning, slots, switching, virtual_time,
-};
+use crate::stepper;
+use crate::{decisions, gangs, live, many_threads, planning, slots, switching, virtual_time};
+
+/// The argument by which a child knows that it is one; its scenario follows.
+const CHILD: &str = "--child";
 
 /// The instructions of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -27,28 +26,51 @@ struct Window {
 }
 
 /// A figure.
-pub(crate) struct Count {
-    pub(crate) row: String,
+#[derive(Debug)]
+pub struct Count {
+    /// Its operation.
+    pub row: String,
     /// Instructions per operation; of a row about the cache, what a hundred do not find there.
-    pub(crate) own: u64,
+    pub own: u64,
     /// Those of libraries beside them.
-    pub(crate) foreign: u64,
+    pub foreign: u64,
     /// The 64-byte lines of code of the program that an operation touches; of several operations,
     /// together.
-    pub(crate) lines: u64,
+    pub lines: u64,
 }
 
 /// No scenario takes longer, on however busy a machine. One with a cache takes millions of steps.
 const MOST: Duration = Duration::from_secs(120);
 const MOST_OF_CACHE: Duration = Duration::from_secs(900);
 
+/// Repeats the operations of a scenario until the parent has seen enough, if this process was started
+/// for that. A program that calls [`count`] calls this before anything else.
+///
+/// # Errors
+/// A scenario that is not there, that cannot be stepped, or that makes too few marks.
+pub fn execute_if_child() -> Result<(), String> {
+    let arguments: Vec<String> = env::args().skip(1).take(2).collect();
+    let [first, name] = arguments.as_slice() else {
+        return Ok(());
+    };
+    if first != CHILD {
+        return Ok(());
+    }
+    let mut all = [scenario::nothing()].into_iter().chain(all());
+    let scenario = all.find(|scenario| scenario.name() == name);
+    let scenario = scenario.ok_or_else(|| format!("there is no scenario `{name}`"))?;
+    stepper::prepare(scenario.windows, scenario.reading.is_of_cache())
+        .map_err(|error| format!("nothing can be stepped: {error}"))?;
+    (scenario.program)()?;
+    Err(format!("`{name}` made too few marks"))
+}
+
 /// Counts the rows whose names contain the filter, those about the cache or all others; `each`
 /// hears of every figure at once.
-pub(crate) fn count(
-    filter: &str,
-    of_cache: bool,
-    mut each: impl FnMut(Count),
-) -> Result<(), String> {
+///
+/// # Errors
+/// No such row, and a scenario that fails.
+pub fn count(filter: &str, of_cache: bool, mut each: impl FnMut(Count)) -> Result<(), String> {
     let nothing = read(&scenario::nothing())?
         .first()
         .map_or(0, |count| count.own);
@@ -90,7 +112,13 @@ pub(crate) fn all() -> Vec<Scenario> {
 
 /// The figures of a scenario, as the windows of its process have them.
 fn read(scenario: &Scenario) -> Result<Vec<Count>, String> {
-    let words = told(scenario).map_err(|error| format!("{}: {error}", scenario.name()))?;
+    let arguments = [CHILD, scenario.name()];
+    let most = match scenario.reading.is_of_cache() {
+        true => MOST_OF_CACHE,
+        false => MOST,
+    };
+    let words = child::told(&arguments, scenario.windows, most);
+    let words = words.map_err(|error| format!("{}: {error}", scenario.name()))?;
     let mut counts = Vec::new();
     for (operation, row) in (0..).zip(&scenario.rows) {
         let of_row = words.iter().filter(|[of, ..]| *of == operation);
@@ -116,50 +144,6 @@ fn read(scenario: &Scenario) -> Result<Vec<Count>, String> {
         });
     }
     Ok(counts)
-}
-
-/// Has a process execute the scenario, and hears what it tells.
-fn told(scenario: &Scenario) -> Result<Vec<Told>, String> {
-    let program = env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command
-        .args([CHILD, scenario.name()])
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let most = match scenario.reading.is_of_cache() {
-        true => MOST_OF_CACHE,
-        false => MOST,
-    };
-    let started = Instant::now();
-    let status = loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) => break status,
-            None if started.elapsed() < most => thread::sleep(Duration::from_millis(5)),
-            None => {
-                // It may have ended meanwhile.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("no end after {} s", most.as_secs()));
-            }
-        }
-    };
-    // What it tells is less than a pipe holds.
-    let mut bytes = Vec::new();
-    if let Some(mut output) = child.stdout.take() {
-        output
-            .read_to_end(&mut bytes)
-            .map_err(|error| error.to_string())?;
-    }
-    let (words, _) = bytes.as_chunks();
-    let words: Vec<u64> = words
-        .iter()
-        .map(|bytes| u64::from_ne_bytes(*bytes))
-        .collect();
-    let (told, _) = words.as_chunks();
-    match status.success() && told.len() == scenario.windows {
-        true => Ok(told.to_vec()),
-        false => Err(format!("{} windows, and {status}", told.len())),
-    }
 }
 
 impl Reading {

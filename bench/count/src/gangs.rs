@@ -3,7 +3,7 @@
 //! A row is one round or one admission of all members, with what it costs to look whether a member
 //! still waits.
 
-use punctual_count::crews::{Crew, FORMS, SIZES};
+use crate::crews::{Crew, FORMS, SIZES};
 use punctual_gang::{Form, Gang, Operation};
 
 use crate::scenario::{Reading, Scenario};

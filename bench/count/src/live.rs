@@ -27,6 +27,8 @@ const STACK: usize = 64 * 1024;
 const RELEASES: Span<Ns> = Span::from_us(80);
 /// How late the signal of a release comes.
 const LATE_NS: u64 = 1_000;
+/// So often a thread looks at the clock that says so.
+const PROMISED_NS: u64 = 10_000_000;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let yielding = |threads: u32| {
@@ -55,7 +57,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             preempts(threads)
         })
     });
+    let checkpoints = ["in", "back"].map(|way| format!("live.checkpoint.{way}.2"));
+    let checkpoints = scenario(checkpoints.into(), 2, gives_way);
     let all = yielding.into_iter().chain(waking).chain(preempting);
+    let all = all.chain([checkpoints]);
     all.chain(others).collect()
 }
 
@@ -169,6 +174,41 @@ fn preempts(threads: u32) -> Result<(), String> {
     for index in 2..threads {
         let _detached = create(FIRST - 1 - index % 4, || {})?;
     }
+    let arrival = urgent_jobs(0)?;
+    interrupt::prepare().map_err(|error| error.to_string())?;
+    begin();
+    loop {
+        mark(NONE);
+        let due = arrival.load(Ordering::Relaxed) + RELEASES.as_ns() + LATE_NS;
+        let left = due.saturating_sub(job::now_ns().unwrap_or(due));
+        interrupt(clock_rate().frequency.ticks_up(left));
+    }
+}
+
+/// A thread looks at the clock itself when a more urgent one is due, whose job ends at once. From
+/// its look to the first instruction of the job, and from there back to behind the look.
+fn gives_way() -> Result<(), String> {
+    let arrival = urgent_jobs(PROMISED_NS)?;
+    job::promise_checkpoints(PROMISED_NS);
+    for count in 0.. {
+        mark(NONE);
+        let due = arrival.load(Ordering::Relaxed) + RELEASES.as_ns() + LATE_NS;
+        if count == WARM_UP {
+            begin();
+        }
+        while job::now_ns().is_some_and(|now| now < due) {
+            let left = due.saturating_sub(job::now_ns().unwrap_or(due));
+            interrupt(clock_rate().frequency.ticks_up(left));
+        }
+        mark(0);
+        job::checkpoint();
+    }
+    Ok(())
+}
+
+/// A periodic thread, more urgent than the first, whose jobs end at once and begin with a mark. It
+/// tells the arrival of the last one, and promises to look at the clock itself so often.
+fn urgent_jobs(promised_ns: u64) -> Result<Arc<AtomicU64>, String> {
     let class = Class::Periodic {
         period: RELEASES,
         wcet: Work::from_ns(RELEASES.as_ns() / 2),
@@ -180,6 +220,7 @@ fn preempts(threads: u32) -> Result<(), String> {
     let arrival = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&arrival);
     let jobs = move || {
+        job::promise_checkpoints(promised_ns);
         let mut next = this_job().ok_or(NoNextJob);
         while let Ok(job) = next {
             mark(1);
@@ -188,14 +229,7 @@ fn preempts(threads: u32) -> Result<(), String> {
         }
     };
     let _detached = spawn("urgent", constraint, jobs).map_err(in_words)?;
-    interrupt::prepare().map_err(|error| error.to_string())?;
-    begin();
-    loop {
-        mark(NONE);
-        let due = arrival.load(Ordering::Relaxed) + RELEASES.as_ns() + LATE_NS;
-        let left = due.saturating_sub(job::now_ns().unwrap_or(due));
-        interrupt(clock_rate().frequency.ticks_up(left));
-    }
+    Ok(arrival)
 }
 
 /// A mutex that nobody else wants.

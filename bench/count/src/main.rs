@@ -1,43 +1,16 @@
-//! Instructions per operation, counted by single steps and held against ceilings.
-//!
-//! Started by `cargo xtask count`. Each scenario is a child process that repeats operations between
-//! marks and steps through itself. A count does not depend on the speed of the machine nor on other
-//! programs there, so a test can hold it (`doc/counting.md`).
+//! The program behind `cargo xtask count`: instructions of all scenarios, held against ceilings.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-mod cache;
-mod ceilings;
-mod count;
-mod decisions;
-mod gangs;
-mod interrupt;
-mod live;
-mod many_threads;
-mod operands;
-mod planning;
-mod scenario;
-mod slots;
-mod stepper;
-mod switching;
-mod virtual_time;
 
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ceilings::{Ceilings, FILE, Judgement};
-use count::{Count, count};
-
-/// The argument by which a child knows that it is one; its scenario follows.
-const CHILD: &str = "--child";
+use punctual_count::{Ceilings, Count, FILE, Judgement, count, execute_if_child};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let done = match arguments.split_first() {
-        Some((first, rest)) if first == CHILD => be_child(rest),
-        _ => count_all(&arguments),
-    };
+    let done = execute_if_child().and_then(|()| count_all(&arguments));
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -46,18 +19,6 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
-}
-
-/// Repeats the operations of a scenario until the parent has seen enough.
-fn be_child(arguments: &[String]) -> Result<bool, String> {
-    let name = arguments.first().map_or("", String::as_str);
-    let mut all = [scenario::nothing()].into_iter().chain(count::all());
-    let scenario = all.find(|scenario| scenario.name() == name);
-    let scenario = scenario.ok_or_else(|| format!("there is no scenario `{name}`"))?;
-    stepper::prepare(scenario.windows, scenario.reading.is_of_cache())
-        .map_err(|error| format!("nothing can be stepped: {error}"))?;
-    (scenario.program)()?;
-    Err(format!("`{name}` made too few marks"))
 }
 
 /// Counts all rows whose names contain the filter, and judges or sets their ceilings. Whether all

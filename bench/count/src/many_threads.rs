@@ -5,7 +5,7 @@
 //! `misses.OPERATION` is how many lines of data a hundred of them do not find in a cache of 1 MiB:
 //! the cache of [`crate::stepper`], which is full when the count begins.
 
-use punctual_count::many::{period, shard};
+use crate::many::{period, shard};
 use punctual_kern::{Event, MAX_RELEASES_PER_ENTRY, NoSink, Shard};
 use punctual_model::{Frequency, Instant, Ns, PolicyKind, Span};
 use punctual_policy::AnyPolicy;

@@ -1,6 +1,6 @@
 //! Plans of groups: the planner alone, without clock or threads
 
-use punctual_count::groups::{Planning, SIZES, row};
+use crate::groups::{Planning, SIZES, row};
 
 use crate::scenario::{Reading, Scenario};
 use crate::stepper::{begin, mark};

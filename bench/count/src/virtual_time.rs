@@ -1,6 +1,6 @@
 //! Jobs in virtual time: the core with the simulator around it.
 
-use punctual_count::jobs::{TASKS, simulate};
+use crate::jobs::{TASKS, simulate};
 use punctual_kern::{NoSink, Sink};
 
 use crate::decisions::recorder;

@@ -12,6 +12,7 @@ use punctual_model::{Instant, Span, Work};
 use punctual_planner::{Ask, Book, Capacities, Pace, Search, Segment, Segments, Use, Why};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::counting::Counted;
 use super::figure::{Bench, Measured};
 
 /// Microseconds that a request allows.
@@ -33,6 +34,9 @@ const MARGIN: u64 = 10;
 /// Nothing of one request is left at the next.
 const APART: u64 = 1 << 40;
 
+const BY_PACE: &str =
+    "an answer looks as far as its time allows, so the pace of the machine decides";
+
 /// How far deadlines lie behind, and how long sets are for each segment.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -47,16 +51,12 @@ pub(super) fn benches() -> Vec<Bench> {
     for us in ALLOWED_US {
         for size in SIZES {
             let roomy = move || measure(us, &[size], Kind::Roomy);
-            all.push(Bench::with_notes(
-                format!("plan.within.{us}us.{size}"),
-                roomy,
-            ));
+            let name = format!("plan.within.{us}us.{size}");
+            all.push(Bench::with_notes(name, roomy).counted(Counted::Not(BY_PACE)));
         }
         let tight = move || measure(us, &SIZES, Kind::Tight);
-        all.push(Bench::with_notes(
-            format!("plan.within.{us}us.tight"),
-            tight,
-        ));
+        let name = format!("plan.within.{us}us.tight");
+        all.push(Bench::with_notes(name, tight).counted(Counted::Not(BY_PACE)));
     }
     all
 }

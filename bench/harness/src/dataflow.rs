@@ -10,6 +10,7 @@ use punctual_model::{CpuId, Graph, Span, Tile, Work};
 use punctual_rivals::queues::{self, BATCH, CAPACITY, TOKEN};
 use punctual_rivals::{Place, on};
 
+use super::counting::{Counted, LATENESS, TWO_CPUS, units};
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, place};
 use super::switching::rival;
@@ -27,6 +28,7 @@ pub(super) fn benches() -> Vec<Bench> {
         })
         .against("rtrb chunks", rival(queues::rtrb_chunks)),
         Bench::in_cycles("dataflow.fifo.across", || across(place()?).map(Into::into))
+            .counted(Counted::Not(TWO_CPUS))
             .against("rtrb", rival(queues::rtrb_across)),
         Bench::in_cycles("dataflow.firing", || firings(0))
             .against("a plain call", rival(queues::plain_call))
@@ -36,8 +38,10 @@ pub(super) fn benches() -> Vec<Bench> {
         Bench::in_cycles("dataflow.decision", || on(place()?, engine).map(Into::into)),
         Bench::in_cycles("dataflow.pass.1", || decisions(1)),
         Bench::in_cycles("dataflow.pass.8", || decisions(8)),
-        Bench::in_cycles("dataflow.between", || between("continues")),
-        Bench::in_cycles("dataflow.between.passed-over", || between("passed-over")),
+        Bench::in_cycles("dataflow.between", || between("continues"))
+            .counted(Counted::Not(LATENESS)),
+        Bench::in_cycles("dataflow.between.passed-over", || between("passed-over"))
+            .counted(Counted::Not(LATENESS)),
         Bench::in_cycles("dataflow.blocked", blocked)
             .against("a thread per actor", rival(queues::thread_per_actor)),
     ]
@@ -46,12 +50,7 @@ pub(super) fn benches() -> Vec<Bench> {
 /// Means of batches of `units` each, in nanoseconds, after one that warms up.
 fn batches(units: u32, mut batch: impl FnMut()) -> Vec<f64> {
     batch();
-    let sample = |_| {
-        let start = std::time::Instant::now();
-        batch();
-        start.elapsed().as_secs_f64() * 1e9 / f64::from(units)
-    };
-    (0..BATCHES).map(sample).collect()
+    (0..BATCHES).map(|_| time(units, &mut batch)).collect()
 }
 
 /// The first tile of a graph without work, on a thread that measures: `sample` gives
@@ -92,15 +91,16 @@ fn firings(transitions: usize) -> Result<Measured, String> {
     on_tile(graph, transitions, |tile| {
         let firings = |tile: &GraphTile| tile.book().actors.iter().map(ActorBook::firings).sum();
         let before: u64 = firings(tile);
-        let ns = time(BATCH, || {
+        let rounds = units(BATCH);
+        let ns = time(rounds, || {
             // Claim, compute, release, reset; the next decision is in the next claim.
-            for _ in 0..4 * BATCH {
+            for _ in 0..4 * rounds {
                 tile.step();
             }
         });
         match firings(tile) - before {
-            done if done + 1 >= u64::from(BATCH) => Ok(ns),
-            done => Err(format!("{done} of {BATCH} firings")),
+            done if done + 1 >= u64::from(rounds) => Ok(ns),
+            done => Err(format!("{done} of {rounds} firings")),
         }
     })
 }
@@ -136,8 +136,9 @@ fn engine() -> Result<Vec<f64>, String> {
     let mut local = Local(vec![ends()?, ends()?], CopyEngine::default());
     local.0[1].0.write(&[0; 64], &mut local.1);
     let mut firings = 0_u64;
-    let samples = batches(BATCH, || {
-        for _ in 0..4 * BATCH {
+    let rounds = units(BATCH);
+    let samples = batches(rounds, || {
+        for _ in 0..4 * rounds {
             match engine.next(&mut local, &mut ()) {
                 Activity::Claim(place) => {
                     local.0[1 - place].1.claim(1, &mut local.1);
@@ -172,8 +173,9 @@ fn decisions(actors: u32) -> Result<Measured, String> {
     }
     on_tile(graph, 0, |tile| {
         let mut fired = 0_u32;
-        let ns = time(BATCH, || {
-            for _ in 0..BATCH {
+        let rounds = units(BATCH);
+        let ns = time(rounds, || {
+            for _ in 0..rounds {
                 fired += u32::from(tile.step());
             }
         });
@@ -200,8 +202,9 @@ fn blocked() -> Result<Measured, String> {
         let mut token = [0; 64];
         // Each round blocks both.
         kept.take_all(BATCHES, || {
-            Ok(time(2 * BATCH, || {
-                for _ in 0..BATCH {
+            let rounds = units(BATCH);
+            Ok(time(2 * rounds, || {
+                for _ in 0..rounds {
                     black_box(fifos.read(0, &mut token) && fifos.write(0, &token));
                 }
             }))
@@ -268,8 +271,9 @@ fn copied() -> Result<Vec<f64>, String> {
     let (mut writer, mut reader) = ends()?;
     let mut engine = CopyEngine::default();
     let mut token = [0_u8; TOKEN];
-    Ok(batches(BATCH, || {
-        for number in 0..BATCH {
+    let rounds = units(BATCH);
+    Ok(batches(rounds, || {
+        for number in 0..rounds {
             token[0] = number.to_le_bytes()[0];
             writer.write(&token, &mut engine);
             reader.read(&mut token, &mut engine);
@@ -283,8 +287,9 @@ fn slices() -> Result<Vec<f64>, String> {
     let (mut writer, mut reader) = ends()?;
     let mut engine = CopyEngine::default();
     let half = u32::try_from(CAPACITY / 2).map_err(|error| error.to_string())?;
-    Ok(batches(BATCH, || {
-        for number in 0..BATCH {
+    let rounds = units(BATCH);
+    Ok(batches(rounds, || {
+        for number in 0..rounds {
             writer.claim(half);
             for token in writer.claimed().chunks_exact_mut(TOKEN) {
                 token[0] = number.to_le_bytes()[0];

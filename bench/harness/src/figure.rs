@@ -3,6 +3,7 @@
 //! A machine that others use changes its speed within minutes. So ours and each rival take turns in
 //! one run, each turn has a ratio, and a figure has the median of the ratios with their spread.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -10,7 +11,8 @@ use punctual_linux::{ClockSource, clock_rate};
 use punctual_model::readable;
 use serde::Serialize;
 
-use super::told::{does, instructions};
+use super::counting::{self, Counted};
+use super::told::does;
 use punctual_terminal::machine::Fact;
 use punctual_terminal::output::JSON_FORMAT;
 use punctual_terminal::table::Table;
@@ -21,6 +23,7 @@ pub(crate) struct Bench {
     pub(crate) name: String,
     unit: Unit,
     ours: Measure,
+    counted: Counted,
     rivals: Vec<(&'static str, MeasureRival)>,
 }
 
@@ -142,6 +145,7 @@ impl Bench {
             name: name.into(),
             unit: Unit::Ns,
             ours: Box::new(move || ours().map(Measured::from)),
+            counted: Counted::Measured,
             rivals: Vec::new(),
         }
     }
@@ -166,6 +170,7 @@ impl Bench {
             name: name.into(),
             unit: Unit::cycles(),
             ours: Box::new(ours),
+            counted: Counted::Measured,
             rivals: Vec::new(),
         }
     }
@@ -178,6 +183,27 @@ impl Bench {
     ) -> Bench {
         self.rivals.push((name, Box::new(rival)));
         self
+    }
+
+    /// How its instructions are counted, if not in the measurement itself.
+    pub(crate) fn counted(self, counted: Counted) -> Bench {
+        Bench { counted, ..self }
+    }
+
+    /// Counts the instructions of its operation.
+    ///
+    /// # Errors
+    /// Why they are not counted.
+    pub(crate) fn count(&self) -> Result<u64, String> {
+        self.counted.count(&self.name)
+    }
+
+    /// Executes its operation in a process that steps, which ends meanwhile.
+    ///
+    /// # Errors
+    /// Why it did not.
+    pub(crate) fn step(&self) -> Result<(), String> {
+        self.counted.step(|| (self.ours)().map(drop))
     }
 
     /// The names of its rivals.
@@ -282,7 +308,8 @@ impl Bench {
             p99: all.p99,
             max: all.max,
             n: ours.observations.unwrap_or(all.n),
-            instructions: instructions(&self.name),
+            instructions: None,
+            not_counted: None,
             missing_ns: ours.missing_ns,
             parts: parts.collect(),
             notes: ours.notes,
@@ -367,9 +394,12 @@ pub(crate) struct Figure {
     p99: f64,
     max: f64,
     n: usize,
-    /// The most instructions that one operation may take (`cargo xtask count`).
+    /// Those of one operation of ours, outside of the kernel and of libraries.
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<u64>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_counted: Option<String>,
     /// Time that the machine took while ours was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_ns: Option<u64>,
@@ -383,6 +413,19 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
+    /// The same with its instructions, or the reason why they are not counted.
+    pub(crate) fn with_count(self, count: Result<u64, String>) -> Figure {
+        let (instructions, not_counted) = match count {
+            Ok(instructions) => (Some(instructions), None),
+            Err(why) => (None, Some(why)),
+        };
+        Figure {
+            instructions,
+            not_counted,
+            ..self
+        }
+    }
+
     /// What limits the figure, and which rivals are not there.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> + '_ {
         let skipped = self.skipped.iter();
@@ -473,8 +516,13 @@ fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Nanoseconds that `work` takes per unit, when it does `units` of them.
+/// Nanoseconds that `work` takes per unit, when it does `units` of them. Where instructions are
+/// counted it is stepped through, and takes none.
 pub(crate) fn time(units: u32, work: impl FnOnce()) -> f64 {
+    if counting::is_on() {
+        counting::batch(units, work);
+        return 0.0;
+    }
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64() * 1e9 / f64::from(units.max(1))
@@ -512,6 +560,26 @@ fn rivals_told(figures: &[Figure]) -> String {
     }
 }
 
+/// Why figures have no instructions.
+fn not_counted_told(figures: &[Figure]) -> String {
+    let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for figure in figures {
+        if let Some(why) = &figure.not_counted {
+            rows.entry(why).or_default().push(&figure.name);
+        }
+    }
+    let lines = rows
+        .iter()
+        .map(|(why, rows)| format!("\n  {why}: {}", rows.join(", ")));
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n\ninstructions that are not counted\n{}",
+            lines.collect::<String>().trim_start_matches('\n')
+        ),
+    }
+}
+
 /// The figures for people.
 pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
     let mut text = String::new();
@@ -543,7 +611,7 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
             figure.n.to_string(),
             figure
                 .instructions
-                .map_or_else(String::new, |most| format!("<= {most}")),
+                .map_or_else(|| "-".into(), |count| count.to_string()),
             missing,
             figure
                 .rivals
@@ -574,6 +642,7 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
     }
     let _ = write!(text, "\n{table}");
     text.push_str(&rivals_told(figures));
+    text.push_str(&not_counted_told(figures));
     text.truncate(text.trim_end().len());
     text
 }

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::{GivenTerms, LiveOptions, Workloads};
+use punctual_count::crews::Crew;
 use punctual_gang::{
-    Admission, Admitted, Attached, Form, Gang as Words, LocalScheduler, Member as Party, Progress,
+    Admission, Admitted, Attached, Form, Gang as Words, LocalScheduler, Member as Party, Operation,
+    Progress,
 };
 use punctual_gang_thread::{Gang, Member, Options, Waiting};
-use punctual_linux::clock_rate;
+use punctual_linux::{Body, clock_rate};
 use punctual_model::{
     Class, Cpu, CpuId, Machine, Ns, PolicyKind, Priority, Span, System, Task, Work, WorkSource,
 };
@@ -20,8 +22,9 @@ use punctual_rivals::{barriers, lines};
 use punctual_thread::{Constraint, Runtime, thread};
 use punctual_trace::{Behavior, Log};
 
+use super::counting::{Counted, TWO_CPUS, batch, units};
 use super::figure::{Bench, Measured, time};
-use super::live::place;
+use super::live::{Live, Notebook, place};
 use super::switching::rival;
 
 /// Rounds of one sample, and samples.
@@ -45,21 +48,29 @@ pub(super) fn benches() -> Vec<Bench> {
     for (form, name) in forms {
         let barrier = |waiting, how: &str| {
             let name = format!("gang.barrier.{name}.{how}.2");
-            Bench::in_cycles(name, move || rounds(form, waiting, meet))
+            Bench::in_cycles(name, move || rounds(form, waiting, meet)).counted(Counted::by(
+                move || alone(form, |crew| crew.round(Operation::Barrier).map(drop)),
+            ))
         };
         all.push(beside(barrier(Waiting::Spin, "spin")));
         all.push(beside(barrier(Waiting::Sleep(NAP), "block")));
         let reduce = move || rounds(form, Waiting::Spin, sum);
-        all.push(Bench::in_cycles(format!("gang.reduce.{name}.2"), reduce));
+        let counted = move || alone(form, |crew| crew.round(SUM).map(drop));
+        let reduce = Bench::in_cycles(format!("gang.reduce.{name}.2"), reduce);
+        all.push(reduce.counted(Counted::by(counted)));
         let admit = move || admissions(form);
-        all.push(Bench::in_cycles(format!("gang.admit.{name}.2"), admit));
+        let admit = Bench::in_cycles(format!("gang.admit.{name}.2"), admit);
+        all.push(admit.counted(Counted::by(move || alone(form, |crew| crew.admit()))));
     }
-    all.push(beside(Bench::in_cycles("gang.barrier.time.2", by_time)));
+    let by_time = Bench::in_cycles("gang.barrier.time.2", by_time);
+    all.push(beside(by_time.counted(Counted::by(read_clock))));
     all.push(
         Bench::in_cycles("gang.skew.spin", spinning_starts)
+            .counted(Counted::Not(TWO_CPUS))
             .against("a line there and back", rival(lines::there_and_back)),
     );
-    all.push(Bench::in_cycles("gang.skew.timer", timed_starts));
+    let timed = Bench::in_cycles("gang.skew.timer", timed_starts);
+    all.push(timed.counted(Counted::Not(TWO_CPUS)));
     all
 }
 
@@ -215,6 +226,44 @@ fn rounds(
         Ok(all)
     })?;
     Ok(measured(ours, notes))
+}
+
+const SUM: Operation = Operation::Reduce {
+    value: 1,
+    fold: u64::wrapping_add,
+};
+
+/// Rounds of both members by one thread, for their instructions: the protocol for each of them,
+/// without the looks of a member that waits for another CPU.
+fn alone(form: Form, round: impl Fn(&mut Crew) -> Result<(), String>) -> Result<(), String> {
+    let gang = Words::new(2, form, 1).map_err(|error| error.to_string())?;
+    let mut crew = Crew::join(&gang)?;
+    let rounds = units(ROUNDS);
+    loop {
+        let mut done = Ok(());
+        batch(2 * rounds, || {
+            for _ in 0..rounds {
+                done = round(&mut crew);
+            }
+        });
+        done?;
+    }
+}
+
+/// The clock of a run, again and again.
+fn read_clock() -> Result<(), String> {
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let rounds = units(ROUNDS);
+    let body: Body = Box::new(move |_| {
+        let read = || {
+            for _ in 0..rounds {
+                let _ = std::hint::black_box(thread::now());
+            }
+        };
+        kept.take_all(SAMPLES, || Ok(time(rounds, read)));
+    });
+    Live::measuring(1, body).run(&notebook).map(drop)
 }
 
 /// A member that needs no barrier: it reads the clock and sees that its phase may begin.

@@ -5,6 +5,7 @@ use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use punctual_linux::spawn;
 use punctual_rivals::reads;
 
+use super::counting::units;
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless};
 use super::switching::rival;
@@ -16,7 +17,11 @@ const SAMPLES: usize = if cfg!(debug_assertions) { 10 } else { 500 };
 pub(super) fn benches() -> Vec<Bench> {
     vec![
         Bench::in_cycles("io.read_ready", read_ready)
-            .against("read by a pthread", rival(reads::ready)),
+            .against("read by a pthread", rival(reads::ready))
+            .against(
+                "preadv2 without waiting by a pthread",
+                rival(reads::ready_without_waiting),
+            ),
         Bench::in_cycles("io.read_blocking", read_blocking)
             .against("read by pthreads", rival(reads::blocking))
             .against("epoll_wait by pthreads", rival(reads::by_epoll)),
@@ -35,11 +40,12 @@ fn failed(error: std::io::Error) -> String {
 fn read_ready() -> Result<Measured, String> {
     let (mut from, mut to) = new()?;
     fly(SAMPLES, move || {
-        let filled = to.write_all(&[1; ROUNDS as usize]);
+        let rounds = units(ROUNDS);
+        let filled = to.write_all(&vec![1; rounds as usize]);
         filled.map_err(failed)?;
         let mut read = Ok(());
-        let ns = time(ROUNDS, || {
-            for _ in 0..ROUNDS {
+        let ns = time(rounds, || {
+            for _ in 0..rounds {
                 let got = from.read_exact(&mut [0]);
                 if got.is_err() {
                     read = got;
@@ -64,8 +70,9 @@ fn read_blocking() -> Result<Measured, String> {
                 spawn("partner", thread, partner).map_err(|error| format!("{error:?}"))?;
         }
         let mut came = Ok(());
-        let ns = time(2 * ROUNDS, || {
-            for _ in 0..ROUNDS {
+        let rounds = units(ROUNDS);
+        let ns = time(2 * rounds, || {
+            for _ in 0..rounds {
                 let got = out.write_all(&[1]);
                 let got = got.and_then(|()| home.read_exact(&mut [0]));
                 if got.is_err() {

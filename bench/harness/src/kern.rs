@@ -1,10 +1,13 @@
 //! What one event of the scheduler core costs, against the number of threads.
 
 use punctual_count::many::{constraint, period};
-use punctual_kern::{Capacity, Event, Grant, NoSink, NodeId, NodeTerms, Policy, Shard, Tree};
+use punctual_kern::{
+    Capacity, Event, Grant, MAX_RELEASES_PER_ENTRY, NoSink, NodeId, NodeTerms, Policy, Shard, Tree,
+};
 use punctual_model::{Instant, PolicyKind, Priority, Server, ServerKind, Span, Trust, Work};
 use punctual_policy::AnyPolicy;
 
+use super::counting::{batch, is_on, uncounted};
 use super::figure::{Bench, time};
 
 /// Threads on one CPU. The checks of a debug build cost O(threads) per event.
@@ -87,6 +90,9 @@ fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, Stri
             .attach_to(home, constraint(index, threads, period))
             .map_err(|error| error.to_string())?;
     }
+    if is_on() {
+        return count(&mut shard, threads, period);
+    }
     let rounds = EVENTS_PER_SAMPLE.div_ceil(2 * threads);
     let events = rounds * 2 * threads;
     let samples = SAMPLES.min(MAX_EVENTS / events).max(3);
@@ -113,6 +119,37 @@ fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, Stri
         }
     }
     Ok(all)
+}
+
+/// Rounds of which one entry of releases and as many completions are counted, each in the middle of
+/// the others.
+fn count<P: Policy>(shard: &mut Shard<P>, threads: u32, period: u64) -> Result<Vec<f64>, String> {
+    let part = u32::try_from(MAX_RELEASES_PER_ENTRY).map_or(threads, |most| most.min(threads));
+    let before = (threads - part) / 2;
+    for start in (0..4).map(|round| Instant::from_ticks(round * period)) {
+        let tick = |shard: &mut Shard<P>| shard.handle(start, Event::Tick, &mut NoSink);
+        let complete = |shard: &mut Shard<P>, numbers: core::ops::Range<u32>| {
+            for number in numbers {
+                let now = start.saturating_add(Span::from_ticks(u64::from(number) + 1));
+                let _ = shard.handle(now, Event::Complete, &mut NoSink);
+            }
+        };
+        for _ in 0..before / part {
+            let _ = tick(shard);
+        }
+        batch(2 * part, || {
+            let mut decision = tick(shard);
+            uncounted(|| {
+                while decision.arm == Some(start) {
+                    decision = tick(shard);
+                }
+                complete(shard, 0..before);
+            });
+            complete(shard, before..before + part);
+        });
+        complete(shard, before + part..threads);
+    }
+    Err("these are counted, not measured".into())
 }
 
 /// Everybody is released at `start`, then one after the other completes. Returns how many did.

@@ -11,6 +11,7 @@ use punctual_linux::bench::{Taking, take_and_give_back};
 use punctual_linux::{Body, JobInfo};
 use punctual_rivals::{Samples, contended as taken, locks, on};
 
+use super::counting::units;
 use super::figure::{Bench, Measured, of_cycles, time};
 use super::live::{Live, Notebook, place};
 use super::switching::rival;
@@ -86,14 +87,15 @@ fn uncontended() -> Result<Measured, String> {
         let body = move || {
             let lock = HelpingLock::new(0_u32);
             kept.take(SAMPLES, || {
+                let count = units(PAIRS);
                 let pairs = || {
-                    for _ in 0..PAIRS {
+                    for _ in 0..count {
                         if let Ok(mut count) = lock.lock() {
                             *count = count.wrapping_add(1);
                         }
                     }
                 };
-                Ok(time(PAIRS, pairs))
+                Ok(time(count, pairs))
             });
             let all = PAIRS.wrapping_mul(u32::try_from(SAMPLES).unwrap_or(0) + 1);
             if lock.into_inner() != all {
@@ -119,14 +121,15 @@ fn contended() -> Result<Measured, String> {
         let kept = kept.clone();
         let holder = move || {
             kept.take(SAMPLES, || {
+                let count = units(ROUNDS);
                 let rounds = || {
-                    for _ in 0..ROUNDS {
+                    for _ in 0..count {
                         let held = lock.lock();
                         direct::yield_now();
                         drop(held);
                     }
                 };
-                Ok(time(ROUNDS, rounds))
+                Ok(time(count, rounds))
             });
             over.store(true, Ordering::Relaxed);
         };

@@ -7,6 +7,7 @@
 
 mod analysis;
 mod answering;
+mod counting;
 mod dataflow;
 mod direct;
 mod edge;
@@ -53,7 +54,9 @@ use punctual_terminal::{machine, output};
 ///
 /// Each figure is the median, the 99th percentile and the largest of n samples (means of
 /// batches, or single observations). Beside it stand the time that the machine took meanwhile,
-/// and how many times longer each rival takes in the same run. A rival that is not there is
+/// the instructions of one operation (counted by single steps in a process of its own, without the
+/// kernel's and those of libraries; `-`: the end of the text says why not), and how many times
+/// longer each rival takes in the same run. A rival that is not there is
 /// skipped, with the reason. The figures are taken under SCHED_FIFO where that is permitted; a
 /// remark names each refusal.
 #[derive(Debug, clap::Parser)]
@@ -85,6 +88,10 @@ struct Args {
 const TURNS: usize = 10;
 
 fn main() -> ExitCode {
+    if let Some(failure) = counting::failure_of_child(all) {
+        output::remark(failure);
+        return ExitCode::FAILURE;
+    }
     if let Some(good) = punctual_rivals::barriers::is_answered() {
         return if good {
             ExitCode::SUCCESS
@@ -131,6 +138,7 @@ fn execute(args: &Args) -> Ended {
         }
         match bench.measure(turns, || !interrupt.is_wanted()) {
             Ok(figure) => {
+                let figure = figure.with_count(bench.count());
                 for remark in figure.remarks() {
                     output::remark(format!("remark: {remark}"));
                 }

@@ -18,6 +18,7 @@ use punctual_model::{
 use punctual_policy::AnyPolicy;
 use punctual_rivals::{flips, groups, kernel};
 
+use super::counting::units;
 use super::figure::{Bench, Measured, time};
 use super::live::place;
 use super::switching::rival;
@@ -222,17 +223,18 @@ fn switches(slices: Option<[u32; 2]>) -> Result<Vec<f64>, String> {
     }
     sampled(|| {
         let mut switched = 0;
-        let ns = time(2 * ROUNDS, || {
-            for _ in 0..ROUNDS {
+        let rounds = units(ROUNDS);
+        let ns = time(2 * rounds, || {
+            for _ in 0..rounds {
                 let woken = core.enter(Event::Wake(urgent));
                 let blocked = core.enter(Event::Block { until: None });
                 switched += u32::from(woken.next == Next::Thread(urgent));
                 switched += u32::from(blocked.next == Next::Thread(other));
             }
         });
-        match switched == 2 * ROUNDS {
+        match switched == 2 * rounds {
             true => Ok(ns),
-            false => Err(format!("{switched} of {} switched", 2 * ROUNDS)),
+            false => Err(format!("{switched} of {} switched", 2 * rounds)),
         }
     })
 }
@@ -274,8 +276,9 @@ fn decide(trust: Trust) -> Result<Vec<f64>, String> {
     let mut last = settle(&mut core, first).ok_or("nobody runs")?;
     sampled(|| {
         let mut switched = 0;
-        let ns = time(ROUNDS, || {
-            for _ in 0..ROUNDS {
+        let rounds = units(ROUNDS);
+        let ns = time(rounds, || {
+            for _ in 0..rounds {
                 let next = core.enter(Event::Yield).next;
                 let Some(now) = settle(&mut core, next) else {
                     continue;
@@ -284,9 +287,9 @@ fn decide(trust: Trust) -> Result<Vec<f64>, String> {
                 last = now;
             }
         });
-        match switched == ROUNDS {
+        match switched == rounds {
             true => Ok(ns),
-            false => Err(format!("{switched} of {ROUNDS} yields switched")),
+            false => Err(format!("{switched} of {rounds} yields switched")),
         }
     })
 }

@@ -9,6 +9,7 @@ use punctual_linux::job::{checkpoint, now_ns, promise_checkpoints};
 use punctual_model::{CpuId, Ns, PolicyKind, Span, Task, TaskId};
 use punctual_rivals::{kernel, signals, timers};
 
+use super::counting::{Counted, TWO_CPUS};
 use super::figure::{Bench, Measured};
 use super::live::{Live, Notebook, endless, periodic, place};
 use super::switching::rival;
@@ -42,15 +43,24 @@ pub(super) fn benches() -> Vec<Bench> {
     };
     let across = |name: &str, idle| {
         let name = format!("wake.cross_cpu.{name}");
-        Bench::in_cycles(name, move || wake_cross_cpu(idle))
+        Bench::in_cycles(name, move || wake_cross_cpu(idle)).counted(Counted::Not(TWO_CPUS))
     };
     vec![
         Bench::in_cycles("preempt.resume", || preempt_resume(false))
+            .counted(Counted::Rows(&[
+                "live.preemption.in.2",
+                "live.preemption.back.2",
+            ]))
             .against("one-shot timer set again, two switches", rearmed)
             .against("bare signal, sigreturn", bare),
         Bench::in_cycles("preempt.checkpoint", || preempt_resume(true))
+            .counted(Counted::Rows(&[
+                "live.checkpoint.in.2",
+                "live.checkpoint.back.2",
+            ]))
             .against("bare signal, sigreturn", bare),
         Bench::in_cycles("timer.latency", timer_latency)
+            .counted(Counted::Rows(&["live.preemption.in.2"]))
             .against("clock_nanosleep", rival(timers::nanosleep))
             .against(
                 "clock_nanosleep, a less urgent thread computes",

@@ -4,15 +4,13 @@
 //! platform: fixed priority becomes EDF, and back. The new policy is made and the old one freed
 //! outside of it, as a program does. The kernel changes the class of each ready thread by a call.
 
-use std::time::Instant as Clock;
-
 use punctual_count::many::constraint;
 use punctual_kern::{Capacity, Event, NoSink, NodeId, Request, Shard, Tree};
 use punctual_model::{Instant, PolicyKind};
 use punctual_policy::AnyPolicy;
 use punctual_rivals::flips;
 
-use super::figure::Bench;
+use super::figure::{Bench, time};
 use super::live::place;
 
 const SAMPLES: u32 = if cfg!(debug_assertions) { 10 } else { 1_000 };
@@ -64,13 +62,14 @@ fn replace(threads: u32) -> Result<Vec<f64>, String> {
             by: NodeId::ROOT,
             request,
         };
-        let begun = Clock::now();
-        let mut decision = shard.handle(now, event, &mut NoSink);
-        while shard.is_replacing() {
-            decision = shard.handle(now, Event::Tick, &mut NoSink);
-        }
-        let taken = begun.elapsed().as_nanos() as f64;
-        if let Some(refusal) = decision.refused {
+        let mut decision = None;
+        let taken = time(1, || {
+            decision = Some(shard.handle(now, event, &mut NoSink));
+            while shard.is_replacing() {
+                decision = Some(shard.handle(now, Event::Tick, &mut NoSink));
+            }
+        });
+        if let Some(refusal) = decision.and_then(|decision| decision.refused) {
             return Err(format!("{refusal:?}"));
         }
         drop(shard.unshelve(NodeId::ROOT));

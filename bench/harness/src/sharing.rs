@@ -9,6 +9,7 @@ use punctual_linux::{Body, SpawnError, block, spawn};
 use punctual_rivals::{contended as taken, kernel};
 use punctual_thread::sync::{Mutex, Queue};
 
+use super::counting;
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless};
 use super::switching::rival;
@@ -67,7 +68,8 @@ fn messages(partner: u32, replies: bool) -> Result<Measured, String> {
     let back = Arc::new(Queue::new(1));
     let received = Arc::new(AtomicU32::new(0));
     let mut is_there = false;
-    let units = if replies { 2 * ROUNDS } else { ROUNDS };
+    let rounds = counting::units(ROUNDS);
+    let units = if replies { 2 * rounds } else { rounds };
     let over = notebook.clone();
     let round = move || {
         if !is_there {
@@ -86,7 +88,7 @@ fn messages(partner: u32, replies: bool) -> Result<Measured, String> {
             let _detached = spawn("partner", thread, answering).map_err(unmade)?;
         }
         let before = received.load(Ordering::Relaxed);
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             there.send(1_u32).map_err(|error| error.to_string())?;
             if replies {
                 let _reply = back.receive().map_err(|error| error.to_string())?;
@@ -94,8 +96,8 @@ fn messages(partner: u32, replies: bool) -> Result<Measured, String> {
         }
         // A less urgent thread may have the last message still before it.
         match received.load(Ordering::Relaxed).wrapping_sub(before) {
-            n if n + 2 >= ROUNDS => Ok(()),
-            n => Err(format!("{n} of {ROUNDS} messages arrived")),
+            n if n + 2 >= rounds => Ok(()),
+            n => Err(format!("{n} of {rounds} messages arrived")),
         }
     };
     measure(units, &notebook, round)
@@ -109,6 +111,7 @@ fn contended() -> Result<Measured, String> {
     let mut urgent = None;
     let over = notebook.clone();
     let mut expected = 0_u32;
+    let rounds = counting::units(ROUNDS);
     let round = move || {
         if urgent.is_none() {
             let (wanted, over) = (Arc::clone(&mutex), over.clone());
@@ -124,19 +127,19 @@ fn contended() -> Result<Measured, String> {
             let spawned = spawn("urgent", thread, wants).map_err(unmade)?;
             urgent = Some(spawned);
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             let guard = mutex.lock().map_err(|error| error.to_string())?;
             let _woken = urgent.as_ref().map(|thread| thread.wake());
             drop(guard);
         }
-        expected = expected.wrapping_add(ROUNDS);
+        expected = expected.wrapping_add(rounds);
         let count = mutex.lock().map_or(0, |count| *count);
         match count == expected {
             true => Ok(()),
             false => Err(format!("{count} hand-overs, not {expected}")),
         }
     };
-    measure(ROUNDS, &notebook, round)
+    measure(rounds, &notebook, round)
 }
 
 fn unmade(error: SpawnError) -> String {

@@ -7,6 +7,7 @@ use punctual_kern::{NoSink, Sink};
 use punctual_trace::Recorder;
 
 use super::answering::processor_ns;
+use super::counting::{Counted, batch};
 use super::figure::Bench;
 
 const SAMPLES: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
@@ -25,13 +26,27 @@ const RECORDED_BYTES_PER_JOB: usize = 256;
 pub(super) fn benches() -> Vec<Bench> {
     vec![
         Bench::new("sim job, 10 tasks, not recorded", || measure(|| Ok(NoSink)))
+            .counted(Counted::by(|| count(|| Ok(NoSink))))
             .against("SimSo", simso),
         Bench::new("sim job, 10 tasks, recorded", || {
             let bytes = JOBS as usize * RECORDED_BYTES_PER_JOB;
             measure(|| Recorder::with_capacity(bytes).map_err(|e| e.to_string()))
         })
+        .counted(Counted::by(|| {
+            count(|| Recorder::with_capacity(1 << 20).map_err(|e| e.to_string()))
+        }))
         .against("SimSo", simso),
     ]
+}
+
+/// One period or three in turn, so that the start does not count.
+fn count<S: Sink>(sink: impl Fn() -> Result<S, String>) -> Result<(), String> {
+    for periods in [1_u8, 1, 3] {
+        simulate(periods.into(), &sink, |simulation| {
+            batch(u32::from(periods) * TASKS, simulation);
+        })?;
+    }
+    Ok(())
 }
 
 fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>, String> {

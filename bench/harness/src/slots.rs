@@ -11,6 +11,7 @@ use punctual_linux::{Backed, Body, HeldUp, HeldUpBy, Member};
 use punctual_model::{Ns, PolicyKind, Slot, Span, Task};
 use punctual_rivals::slots::{FRAME_NS, SLOTS_NS, Way, boundaries};
 
+use super::counting::{Counted, LATENESS};
 use super::figure::{Bench, Measured};
 use super::live::{Live, MOST_NS, Notebook, endless, place};
 
@@ -30,15 +31,18 @@ pub(super) fn benches() -> Vec<Bench> {
     let quotas = "cgroup quota (cpu.max), two processes";
     vec![
         Bench::in_cycles("tdm.boundary.light", light)
+            .counted(Counted::Not(LATENESS))
             .against(flips, rival(Way::Class))
             .against(stops, rival(Way::Signal))
             .against(quotas, rival(Way::Quota)),
         Bench::in_cycles("tdm.boundary.program", || backed(early()))
+            .counted(Counted::Not(LATENESS))
             .against(flips, rival(Way::Class))
             .against(stops, rival(Way::Signal))
             .against(quotas, rival(Way::Quota)),
         // Without time in front of its slot a program is not woken early.
-        Bench::in_cycles("tdm.boundary.program.touching", || backed(0)),
+        Bench::in_cycles("tdm.boundary.program.touching", || backed(0))
+            .counted(Counted::Not(LATENESS)),
     ]
 }
 

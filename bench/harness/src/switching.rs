@@ -12,9 +12,10 @@ use punctual_model::{Ns, PolicyKind};
 use punctual_rivals::{Samples, contexts, kernel, locks};
 use punctual_thread::sync::Mutex;
 
+use super::counting::{Counted, units};
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless, place};
-use super::yielding::{BYTES_PER_ENTRY, core_yields, yields, yields_below};
+use super::yielding::{BYTES_PER_ENTRY, core_yields, count_core_yields, yields, yields_below};
 
 /// Round trips of one sample.
 const ROUNDS: u32 = 100;
@@ -25,6 +26,9 @@ const THREADS: &[u32] = if cfg!(debug_assertions) {
 } else {
     &[2, 32, 1_000]
 };
+
+const MANY: &str = "a yield of each of a thousand threads is too much to step through; that of 32 \
+                    is counted, and takes as many";
 
 /// Measures so many threads under a policy.
 type Switches = fn(PolicyKind<Ns>, u32) -> Result<Measured, String>;
@@ -49,7 +53,14 @@ pub(super) fn benches() -> Vec<Bench> {
         ];
         all.extend(ours.map(|(what, measure)| {
             let name = format!("{what}.{name}.{n}");
+            let counted = match (what, name.as_str()) {
+                ("switch", "switch.fixed_priority.1000") => Counted::Rows(&["live.yield.1000"]),
+                ("switch" | "switch.core", _) if n > 32 => Counted::Not(MANY),
+                ("switch.core", _) => Counted::by(move || count_core_yields(policy, n)),
+                _ => Counted::Measured,
+            };
             Bench::in_cycles(name, move || measure(policy, n))
+                .counted(counted)
                 .against("boost.context", rival(contexts::boost))
                 .against("corosensei", rival(contexts::corosensei))
                 .against("swapcontext", rival(contexts::swapcontext))
@@ -108,15 +119,16 @@ fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
         };
         kept.take_all(SAMPLES, || {
             let before = turns.load(Ordering::Relaxed);
-            let ns = time(2 * ROUNDS, || {
-                for _ in 0..ROUNDS {
+            let rounds = units(ROUNDS);
+            let ns = time(2 * rounds, || {
+                for _ in 0..rounds {
                     let _awake = urgent.wake();
                 }
             });
             let switched = turns.load(Ordering::Relaxed).wrapping_sub(before);
-            match switched == ROUNDS {
+            match switched == rounds {
                 true => Ok(ns),
-                false => Err(format!("{switched} of {ROUNDS} wake-ups switched at once")),
+                false => Err(format!("{switched} of {rounds} wake-ups switched at once")),
             }
         });
     });
@@ -143,15 +155,16 @@ fn create_join() -> Result<Measured, String> {
         let urgent = constraint(&endless("urgent", 2, 2));
         kept.take_all(SAMPLES, || {
             let mut joined = 0;
-            let ns = time(THREADS, || {
-                for _ in 0..THREADS {
+            let threads = units(THREADS);
+            let ns = time(threads, || {
+                for _ in 0..threads {
                     let child = spawn("short", urgent, || 1_u32);
                     joined += child.map_or(0, |child| child.join(None).unwrap_or(0));
                 }
             });
-            match joined == THREADS {
+            match joined == threads {
                 true => Ok(ns),
-                false => Err(format!("{joined} of {THREADS} threads gave a result")),
+                false => Err(format!("{joined} of {threads} threads gave a result")),
             }
         });
     });
@@ -172,8 +185,9 @@ fn uncontended() -> Result<Measured, String> {
         let mutex = Mutex::new(0_u32);
         kept.take_all(SAMPLES, || {
             let mut refused = 0;
-            let ns = time(PAIRS, || {
-                for _ in 0..PAIRS {
+            let pairs = units(PAIRS);
+            let ns = time(pairs, || {
+                for _ in 0..pairs {
                     match mutex.lock() {
                         Ok(mut count) => *count = count.wrapping_add(1),
                         Err(_) => refused += 1,

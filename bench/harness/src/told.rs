@@ -1,4 +1,4 @@
-//! Words beside figures: the operation of a rival, and how far it is the same; and instructions.
+//! Words beside figures: the operation of a rival, and how far it is the same.
 
 /// By the beginning of a row and a rival: its operation, and the part of ours that it leaves out.
 /// The first that fits counts.
@@ -157,7 +157,12 @@ const DOES: &[(&str, &str, &str)] = &[
     (
         "",
         "read by a pthread",
-        "the same calls by a thread of the kernel",
+        "a system call that would wait in the kernel, which ours must not: it would stop the CPU",
+    ),
+    (
+        "",
+        "preadv2 without waiting by a pthread",
+        "the very system call of ours, which waits for nothing, by a thread of the kernel",
     ),
     (
         "",
@@ -277,76 +282,9 @@ pub(super) fn does(row: &str, rival: &str) -> &'static str {
     DOES.iter().find(is).map_or("", |(_, _, does)| does)
 }
 
-/// Rows of `cargo xtask count` that count the operation of a row here: the sum of them, divided.
-const COUNTED: &[(&str, &[&str], u64)] = &[
-    ("switch.fixed_priority.2", &["live.yield.2"], 1),
-    ("switch.fixed_priority.32", &["live.yield.32"], 1),
-    ("switch.fixed_priority.1000", &["live.yield.1000"], 1),
-    (
-        "switch.core.fixed_priority.2",
-        &["switch.core.fixed_priority.2"],
-        1,
-    ),
-    ("switch.core.edf.2", &["switch.core.edf.2"], 1),
-    ("switch.direct", &["switch.direct"], 1),
-    ("wake.fixed_priority.2", &["live.wake.2", "live.block.2"], 2),
-    (
-        "wake.fixed_priority.32",
-        &["live.wake.32", "live.block.32"],
-        2,
-    ),
-    ("mutex.uncontended", &["live.mutex.uncontended"], 1),
-    ("mutex.contended", &["live.mutex.contended"], 1),
-    ("queue.one_to_one", &["live.queue.request_and_reply"], 2),
-    ("thread.create_join", &["live.thread.create_and_join"], 1),
-    (
-        "preempt.resume",
-        &["live.preemption.in.2", "live.preemption.back.2"],
-        1,
-    ),
-    ("timer.latency", &["live.preemption.in.2"], 1),
-    ("sim job, 10 tasks, not recorded", &["sim.job"], 1),
-    ("sim job, 10 tasks, recorded", &["sim.job_recorded"], 1),
-    (
-        "dataflow.decision",
-        &["firing.decision.2", "firing.rest.2"],
-        1,
-    ),
-    ("gang.barrier.linear.spin.2", &["gang.barrier.linear.2"], 2),
-];
-
-/// The ceilings of this build's source, which `cargo xtask count` holds.
-const CEILINGS: &str = include_str!("../../ceilings.toml");
-
-/// The most instructions that an operation of ours may take, where they are counted.
-pub(super) fn instructions(row: &str) -> Option<u64> {
-    let (_, rows, by) = COUNTED.iter().find(|(of, ..)| *of == row)?;
-    let ceilings = rows.iter().map(|row| ceiling(row));
-    ceilings.sum::<Option<u64>>().map(|sum| sum.div_ceil(*by))
-}
-
-fn ceiling(row: &str) -> Option<u64> {
-    CEILINGS.lines().find_map(|line| {
-        let (name, count) = line.split_once('=')?;
-        let is_it = name.trim().trim_matches('"') == row;
-        is_it.then(|| count.trim().parse().ok())?
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_row_that_is_said_to_be_counted_has_a_ceiling() {
-        for (row, counted, _) in COUNTED {
-            assert!(
-                instructions(row).is_some_and(|most| most > 0),
-                "{row}: {counted:?}"
-            );
-        }
-        assert_eq!(instructions("tree.promote"), None);
-    }
 
     #[test]
     fn every_rival_says_what_it_does() {

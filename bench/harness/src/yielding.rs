@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use punctual_kern::Shard;
 use punctual_linux::bench::through_core;
 use punctual_linux::{Body, job};
 use punctual_model::{Ns, PolicyKind};
@@ -13,6 +14,7 @@ use punctual_policy::AnyPolicy;
 use punctual_rivals::on;
 use punctual_trace::Recorder;
 
+use super::counting::{batch, units};
 use super::figure::{Measured, of_cycles, time};
 use super::live::{Live, MOST_NS, Notebook, endless, place, tables_of};
 
@@ -38,7 +40,7 @@ pub(super) fn yields_below(
     policy: PolicyKind<Ns>,
     threads: u32,
 ) -> Result<Measured, String> {
-    let rounds = YIELDS.div_ceil(threads);
+    let rounds = units(YIELDS.div_ceil(threads));
     let per_sample = rounds * threads;
     let samples = ALL_YIELDS.div_ceil(per_sample).max(10);
     let notebook = Notebook::default();
@@ -83,22 +85,48 @@ pub(super) fn yields_below(
 
 /// The same by the core and the dispatch alone: no gate, no timer, and storage that all share.
 pub(super) fn core_yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
-    let tasks = (0..threads).map(|index| endless(&format!("equal{index}"), 1, 0));
-    let (_, mut tables) = tables_of(policy, tasks.collect(), MOST_NS);
-    let cpu = tables.cpus.pop().ok_or("no CPU")?;
-    let rounds = YIELDS.div_ceil(threads);
-    let per_sample = (rounds * threads) as usize;
+    let per_sample = YIELDS.next_multiple_of(threads) as usize;
     let samples = (ALL_YIELDS as usize).div_ceil(per_sample).max(10);
-    let bytes = (samples + 1) * per_sample * BYTES_PER_ENTRY + (1 << 20);
     let samples = on(place()?, move || {
-        let shard = cpu
-            .build(AnyPolicy::new)
-            .map_err(|error| error.to_string())?;
-        let sink = Recorder::with_capacity(bytes).map_err(|error| error.to_string())?;
+        let (shard, sink) = world(policy, threads, (samples + 1) * per_sample)?;
         Ok(through_core(samples, per_sample, shard, sink))
     })?;
     if samples.is_empty() {
-        return Err("not every yield switched, or there is no memory".into());
+        return Err(NO_SAMPLES.into());
     }
     of_cycles(samples)
+}
+
+const NO_SAMPLES: &str = "not every yield switched, or there is no memory";
+
+/// One batch or three of such yields in turn, so that what they have in common does not count.
+pub(super) fn count_core_yields(policy: PolicyKind<Ns>, threads: u32) -> Result<(), String> {
+    const COUNTED: u32 = 4;
+    let each = COUNTED.next_multiple_of(threads);
+    for batches in [1_u8, 1, 3] {
+        let (shard, sink) = world(policy, threads, 4 * each as usize)?;
+        let mut samples = Vec::new();
+        batch(u32::from(batches) * each, || {
+            samples = through_core(batches.into(), each as usize, shard, sink);
+        });
+        if samples.is_empty() {
+            return Err(NO_SAMPLES.into());
+        }
+    }
+    Ok(())
+}
+
+/// A CPU's core of so many equals, and room for the record of so many yields.
+fn world(
+    policy: PolicyKind<Ns>,
+    threads: u32,
+    yields: usize,
+) -> Result<(Shard<AnyPolicy>, Recorder), String> {
+    let tasks = (0..threads).map(|index| endless(&format!("equal{index}"), 1, 0));
+    let (_, mut tables) = tables_of(policy, tasks.collect(), MOST_NS);
+    let cpu = tables.cpus.pop().ok_or("no CPU")?;
+    let shard = cpu.build(AnyPolicy::new).map_err(|e| e.to_string())?;
+    let bytes = yields * BYTES_PER_ENTRY + (1 << 20);
+    let sink = Recorder::with_capacity(bytes).map_err(|e| e.to_string())?;
+    Ok((shard, sink))
 }

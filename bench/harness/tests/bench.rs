@@ -15,6 +15,8 @@ fn figures_are_told_as_documented() {
     let figures = report["figures"].as_array().expect("a list");
     assert_eq!(figures.len(), 1);
     assert_eq!(figures[0]["name"], "kern event, edf, 2 threads");
+    assert!(figures[0]["instructions"].as_u64() > Some(50), "{report:#}");
+    assert!(figures[0]["not_counted"].is_null());
 }
 
 #[test]
@@ -58,6 +60,21 @@ fn turns_give_a_ratio_its_spread_and_rivals_say_what_they_do() {
         assert_eq!(rival["turns"], 3);
         assert!(number("least") <= number("ratio") && number("ratio") <= number("most"));
         assert_ne!(rival["does"], "");
+    }
+}
+
+#[test]
+fn a_row_whose_instructions_are_not_counted_says_why() {
+    let done = output(&["bench", "plan.within.10us.10", "--json", "-q"]);
+    assert_eq!(code(&done), 0);
+    let report = json(&done);
+    assert_obeys(&report, "bench");
+    for figure in report["figures"].as_array().expect("a list") {
+        let why = figure["not_counted"].as_str().unwrap_or_default();
+        assert!(
+            figure["instructions"].is_null() && !why.is_empty(),
+            "{figure:#}"
+        );
     }
 }
 

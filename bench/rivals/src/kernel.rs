@@ -73,7 +73,7 @@ pub fn futex_other_cpu(place: Place) -> Samples {
 
 /// Wake-ups of one figure.
 const WAKES: u32 = if cfg!(debug_assertions) { 20 } else { 500 };
-/// Nobody looks for longer.
+/// Nobody wakes for longer.
 const LONGEST_NS: i64 = 5_000_000_000;
 
 /// A thread of another CPU is woken after both have had nothing to do for `idle_ns`: from a word
@@ -83,44 +83,84 @@ const LONGEST_NS: i64 = 5_000_000_000;
 /// When there is only one CPU, and when a thread cannot be started.
 pub fn wake_other_cpu(place: Place, idle_ns: u32, spins: bool) -> Samples {
     let other = place.other.ok_or("only one CPU may be used")?;
-    // Which wake-up this is, and when its word was written.
-    let turn = Arc::new((AtomicU32::new(0), AtomicI64::new(0)));
-    let theirs = Arc::clone(&turn);
-    let waits = start(place, other, move || {
-        let (turn, stamp) = &*theirs;
-        let end = now()? + LONGEST_NS;
-        let mut late = Vec::new();
-        for next in 1..=WAKES {
-            while turn.load(Ordering::Acquire) != next {
-                if spins {
-                    std::hint::spin_loop();
-                } else {
-                    let _woken = futex(turn, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, next - 1);
-                }
-                if spins && now()? > end {
-                    return Err("nobody has woken it".to_owned());
-                }
-            }
-            late.push((now()? - stamp.load(Ordering::Relaxed)) as f64);
-        }
-        Ok(late)
-    })?;
+    let word = Arc::new(WakeWord::default());
+    let theirs = Arc::clone(&word);
+    let waits = start(place, other, move || theirs.wait(spins))?;
     let wakes = start(place, place.cpu, move || {
-        let (turn, stamp) = &*turn;
-        let mut at = now()?;
-        for next in 1..=WAKES {
-            at = now()?.max(at + i64::from(idle_ns));
-            sleep_until(at)?;
-            stamp.store(now()?, Ordering::Relaxed);
-            turn.store(next, Ordering::Release);
-            if !spins {
-                let _woken = futex(turn, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
-            }
-        }
-        Ok::<(), String>(())
+        let done = word.wake(idle_ns, spins);
+        word.set(GONE, spins);
+        done
     })?;
     finish(wakes)??;
     finish(waits)?
+}
+
+/// Nobody wakes any more.
+const GONE: u32 = u32::MAX;
+
+/// By what a thread is woken.
+#[derive(Default)]
+struct WakeWord {
+    /// Which wake-up this is.
+    turn: AtomicU32,
+    /// When it was written.
+    stamp: AtomicI64,
+    /// The last one that was heard: none is written before.
+    heard: AtomicU32,
+}
+
+impl WakeWord {
+    fn set(&self, turn: u32, spins: bool) {
+        self.turn.store(turn, Ordering::Release);
+        if !spins {
+            let _woken = futex(&self.turn, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+        }
+    }
+
+    /// How late each wake-up is heard.
+    fn wait(&self, spins: bool) -> Samples {
+        let mut late = Vec::new();
+        for next in 1..=WAKES {
+            loop {
+                match self.turn.load(Ordering::Acquire) {
+                    now if now == next => break,
+                    GONE => return Err("nobody wakes it any more".to_owned()),
+                    _ if spins => std::hint::spin_loop(),
+                    now => {
+                        let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+                        let _woken = futex(&self.turn, wait, now);
+                    }
+                }
+            }
+            late.push((now()? - self.stamp.load(Ordering::Relaxed)) as f64);
+            self.heard.store(next, Ordering::Release);
+        }
+        Ok(late)
+    }
+
+    /// Wakes again and again, each time after `idle_ns`.
+    fn wake(&self, idle_ns: u32, spins: bool) -> Result<(), String> {
+        let idle = i64::from(idle_ns);
+        let (mut at, end) = (now()?, now()? + LONGEST_NS);
+        for next in 1..=WAKES {
+            at = now()?.max(at + idle);
+            sleep_until(at)?;
+            while self.heard.load(Ordering::Acquire) != next - 1 {
+                at = now()? + idle;
+                if at > end {
+                    return Err("it does not hear".to_owned());
+                }
+                sleep_until(at)?;
+            }
+            self.stamp.store(now()?, Ordering::Relaxed);
+            self.set(next, spins);
+        }
+        // The last one is heard before the word changes again.
+        while self.heard.load(Ordering::Acquire) != WAKES && now()? < end {
+            sleep_until(now()? + idle)?;
+        }
+        Ok(())
+    }
 }
 
 /// Whose turn it is, and 2 when the game is over.

@@ -32,6 +32,35 @@ pub fn ready(place: Place) -> Samples {
     })
 }
 
+/// The same by a call that would not wait if it were not there: the call that ours has to make,
+/// since a `read` that waits would stop the CPU.
+///
+/// # Errors
+/// When there is no pipe, and where the kernel has no such call.
+pub fn ready_without_waiting(place: Place) -> Samples {
+    on(place, || {
+        let (from, mut to) = new()?;
+        let mut byte = [0_u8];
+        singles(|| {
+            let filled = to.write_all(&[1; ROUNDS as usize]);
+            filled.map_err(failed)?;
+            let piece = libc::iovec {
+                iov_base: byte.as_mut_ptr().cast(),
+                iov_len: 1,
+            };
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                // SAFETY: the piece names one byte, which outlives the call.
+                let read = unsafe {
+                    libc::preadv2(from.as_raw_fd(), &raw const piece, 1, -1, libc::RWF_NOWAIT)
+                };
+                check("preadv2", i64::try_from(read).unwrap_or(-1))?;
+            }
+            Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS))
+        })
+    })
+}
+
 /// A byte to a thread of the same CPU that waits for it in `read`, and one back: half of it.
 ///
 /// # Errors
