@@ -83,28 +83,32 @@ pub struct JobView {
     pub stop: bool,
 }
 
-/// Two equal ones mean that a [`JobView`] would be the same, work and budget aside.
+/// Two equal ones of a thread mean that a [`JobView`] would be the same, work and budget aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobStamp {
-    index: u64,
-    /// The generation of the thread's place, and flags below.
-    which: u64,
+    /// The number of the job, and flags below.
+    word: u64,
 }
 
 impl JobStamp {
     /// No thread, or no job.
-    pub const NONE: JobStamp = JobStamp {
-        index: 0,
-        which: u64::MAX,
-    };
+    pub const NONE: JobStamp = JobStamp { word: u64::MAX };
+
+    /// A number that is no stamp's [`JobStamp::word`]: no flags are like that.
+    pub const NO_WORD: u64 = u64::MAX - 1;
+
+    /// The stamp as a number: another one for each.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.word
+    }
 
     #[inline]
     pub(crate) fn of(t: &Thread) -> JobStamp {
         match &t.job {
             Some(job) => JobStamp {
-                index: job.index,
                 // The flags stand side by side, and are read as one.
-                which: u64::from(t.generation) << 16
+                word: job.index << 16
                     | u64::from(u16::from_le_bytes([job.overran.into(), job.stop.into()])),
             },
             None => JobStamp::NONE,
@@ -148,36 +152,45 @@ impl Default for Slot {
 pub(crate) struct Thread {
     pub(crate) generation: u32,
     pub(crate) state: State,
-
-    // Ready set. `queued` holds exactly in the states Ready, Running and Woken.
-    pub(crate) band: Band,
-    pub(crate) queued: bool,
-    /// The band in which it is queued: that of its effective priority.
-    pub(crate) place: Band,
     /// It has let its equals go first, and has not been told to its policy again since.
     pub(crate) gave_way: bool,
-    pub(crate) in_section: bool,
-    pub(crate) wake_pending: bool,
-    pub(crate) key: Key,
-    /// How many resources it holds.
-    pub(crate) held: u32,
-    /// How many predecessors its job waits for.
-    pub(crate) unsatisfied: u32,
-    /// Where its rare things are ([`crate::rare`]).
-    pub(crate) rare: Slot,
-    /// A change waits; it inherits; it asks for a resource; its runtime says a ceiling; it holds a
-    /// resource that keeps its siblings away.
-    pub(crate) changes: bool,
-    pub(crate) inherits: bool,
-    pub(crate) asks: bool,
-    pub(crate) has_ceiling: bool,
-    pub(crate) shields: bool,
     /// Its job has executed to the end of the budget.
     pub(crate) has_drained: bool,
-    /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
-    pub(crate) waits_plainly: bool,
+    /// A change waits.
+    pub(crate) changes: bool,
+
+    // One word: see `is_queued_on_budget`.
+    pub(crate) band: Band,
+    /// In the ready set: holds exactly in the states Ready, Running and Woken.
+    pub(crate) queued: bool,
     /// The first that it preempts gets a part of its budget, for cold caches. Not once it has run.
     pub(crate) owes_delay: bool,
+    /// It holds a resource that keeps its siblings away.
+    pub(crate) shields: bool,
+
+    /// How many predecessors its job waits for.
+    pub(crate) unsatisfied: u32,
+
+    // One word, of which each half is looked at alone, too: see `goes_behind_its_equals`.
+    /// How many resources it holds.
+    pub(crate) held: u16,
+    /// It asks for a resource.
+    pub(crate) asks: bool,
+    pub(crate) in_section: bool,
+    /// The band in which it is queued: that of its effective priority.
+    pub(crate) place: Band,
+    pub(crate) key: Key,
+    /// As its constraint says: it has slices.
+    pub(crate) has_slices: bool,
+    pub(crate) wake_pending: bool,
+
+    /// Where its rare things are ([`crate::rare`]).
+    pub(crate) rare: Slot,
+    /// It inherits; its runtime says a ceiling.
+    pub(crate) inherits: bool,
+    pub(crate) has_ceiling: bool,
+    /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
+    pub(crate) waits_plainly: bool,
 
     // Allotments are counted from 1; `taken` <= `granted`.
     pub(crate) budget: Work,
@@ -209,6 +222,9 @@ const _: () = {
     assert!(offset_of!(Thread, job) == 64 && size_of::<Option<Job>>() <= 64);
     assert!(offset_of!(Thread, budget) < 64 && offset_of!(Thread, next_index) < 64);
     assert!(offset_of!(Thread, constraint) == 128);
+    // What is read as one word stands in one.
+    assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, shields) == 11);
+    assert!(offset_of!(Thread, held) == 16 && offset_of!(Thread, wake_pending) == 23);
 };
 
 /// Whether the key by which a thread is queued has been reported.
@@ -356,15 +372,16 @@ impl Thread {
         }
     }
 
-    /// [`Thread::book`] before the end of the budget.
+    /// [`Thread::book`] before the end of the budget. No job receives more than there are ticks.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn book_fast(&mut self, executed: Work) {
+        let executed = executed.ticks();
         if let Some(job) = &mut self.job {
-            job.received = job.received.saturating_add(executed);
+            job.received = Work::from_ticks(job.received.ticks().wrapping_add(executed));
         }
         if self.is_budgeted() {
-            debug_assert!(executed < self.budget || executed.is_zero());
-            self.budget = self.budget.saturating_sub(executed);
+            debug_assert!(executed < self.budget.ticks() || executed == 0);
+            self.budget = Work::from_ticks(self.budget.ticks().wrapping_sub(executed));
         }
     }
 
@@ -377,7 +394,48 @@ impl Thread {
     /// Whether it has slices, of which it gives up the rest when it yields.
     #[inline]
     pub(crate) fn is_reservation(&self) -> bool {
-        matches!(self.constraint.class, Class::Reservation { .. })
+        debug_assert_eq!(self.has_slices, has_slices(&self.constraint));
+        self.has_slices
+    }
+
+    /// Whether it only goes behind its equals when it yields: it is as urgent as by itself, has no
+    /// slice to give up, and nothing has to be looked into.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn goes_behind_its_equals(&self) -> bool {
+        debug_assert_eq!(self.has_slices, has_slices(&self.constraint));
+        let [low, high] = self.held.to_le_bytes();
+        let rest = [
+            self.place as u8,
+            self.key as u8,
+            self.has_slices.into(),
+            self.wake_pending.into(),
+        ];
+        let [place, key, slices, woken] = rest;
+        let (asks, section) = (self.asks.into(), self.in_section.into());
+        u64::from_le_bytes([low, high, asks, section, place, key, slices, woken]) == 0
+    }
+
+    /// Whether it is in the ready set, runs on a budget, pays nobody for being preempted, and keeps
+    /// nobody away.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_queued_on_budget(&self) -> bool {
+        let (queued, delay) = (self.queued.into(), self.owes_delay.into());
+        let word = [self.band as u8, queued, delay, self.shields.into()];
+        u32::from_le_bytes(word) == u32::from_le_bytes([Band::RealTime as u8, 1, 0, 0])
+    }
+
+    /// Whether it neither waits for a lock nor holds one, and lets others in between.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_free(&self) -> bool {
+        let [low, high] = self.held.to_le_bytes();
+        u32::from_le_bytes([low, high, self.asks.into(), self.in_section.into()]) == 0
+    }
+
+    /// Whether it is ready as this thread, on a budget, and nothing has to be looked into before it
+    /// runs.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn runs_fast(&self, id: ThreadId) -> bool {
+        self.generation == id.generation() && self.is_queued_on_budget() && self.is_free()
     }
 
     /// Whether it is the thread that `id` names, and ready.
@@ -390,7 +448,7 @@ impl Thread {
     /// and pays nobody for being preempted.
     #[inline]
     pub(crate) fn may_run_fast(&self) -> bool {
-        !self.asks && self.held == 0 && !self.in_section && !self.owes_delay
+        self.is_free() && !self.owes_delay
     }
 
     /// Whether the thread runs on a budget right now.
@@ -476,6 +534,12 @@ impl Thread {
         };
         Some(self.first_index + count_arrivals(self.first_arrival, period, at, strict))
     }
+}
+
+/// Whether work under this constraint has slices.
+#[inline]
+pub(crate) fn has_slices(constraint: &Constraint) -> bool {
+    matches!(constraint.class, Class::Reservation { .. })
 }
 
 /// Arrivals at `first` + k·`period` (or only at `first`) up to `at`, exclusive when `strict`.

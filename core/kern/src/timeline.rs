@@ -56,8 +56,10 @@ pub(crate) struct Timeline {
     place: Box<[u32]>,
     /// Of the heap.
     len: u32,
-    /// The instant of the first, if there is any.
-    soonest: Option<Instant>,
+    /// The instant of the first; the last of all if there is none.
+    soonest: Instant,
+    /// Whether there is one.
+    is_set: bool,
 }
 
 /// Timers in ascending order, linked: at most the release of each thread.
@@ -143,7 +145,8 @@ impl Timeline {
             place: vec![ABSENT; timers].into_boxed_slice(),
             line: Line::new(threads),
             len: 0,
-            soonest: None,
+            soonest: Instant::MAX,
+            is_set: false,
         }
     }
 
@@ -172,7 +175,7 @@ impl Timeline {
     pub(crate) fn defer_first(&mut self, at: Instant) {
         let (root, head) = (self.get(ROOT), self.line.head);
         let first = root.min(head);
-        debug_assert!(self.soonest.is_some_and(|first| first <= at));
+        debug_assert!(self.next().is_some_and(|first| first <= at));
         let due = first.moved_to(at);
         let goes_last = self.line.tail < due && first.is_release();
         match (head < root, goes_last) {
@@ -194,8 +197,9 @@ impl Timeline {
     #[inline]
     fn note_soonest(&mut self) {
         let first = self.get(ROOT).min(self.line.head);
-        let is_set = self.len > 0 || self.line.head != NEVER;
-        self.soonest = is_set.then_some(first.at());
+        self.is_set = self.len > 0 || self.line.head != NEVER;
+        debug_assert!(self.is_set || first.at() == Instant::MAX);
+        self.soonest = first.at();
     }
 
     #[inline]
@@ -218,6 +222,12 @@ impl Timeline {
 
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
+        self.is_set.then_some(self.soonest)
+    }
+
+    /// [`Timeline::next`], or the last of all instants.
+    #[inline]
+    pub(crate) fn next_or_end(&self) -> Instant {
         self.soonest
     }
 
@@ -236,7 +246,7 @@ impl Timeline {
     /// cancelled.
     #[inline]
     pub(crate) fn first(&self) -> (usize, Timer) {
-        debug_assert!(self.soonest.is_some());
+        debug_assert!(self.is_set);
         let first = self.get(ROOT).min(self.line.head);
         let timer = match first.is_release() {
             true => Timer::Release,

@@ -87,11 +87,16 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         }
     }
 
-    /// Gives `thread`, the first of several, a new key made from its old one, if it goes to the end
-    /// with it and no heap has to be looked at, as among equals that yield in turn. The thread that
-    /// is first then; `None`: nothing has changed. O(1).
+    /// Gives `thread`, the first of several, a new key, if it goes to the end with it and no heap
+    /// has to be looked at, as among equals that yield in turn. `key` makes it from the old one and
+    /// from that of the last thread, which must not be greater; `None`: it does not go there. The
+    /// thread that is first then; `None`: nothing has changed. O(1).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn rotate(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
+    pub fn rotate(
+        &mut self,
+        thread: ThreadId,
+        key: impl FnOnce(K, K) -> Option<K>,
+    ) -> Option<ThreadId> {
         if !self.heap.is_empty() {
             return None;
         }
@@ -402,10 +407,14 @@ impl<K: Ord + Copy> Run<K> {
         head.entry.thread()
     }
 
-    /// [`Run::rotate`] of `thread`, if it is the first of several and its new key is not smaller
-    /// than the last.
+    /// [`Run::rotate`] of `thread`, if it is the first of several and has a new key that is not
+    /// smaller than the last.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn rotate_as(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
+    fn rotate_as(
+        &mut self,
+        thread: ThreadId,
+        key: impl FnOnce(K, K) -> Option<K>,
+    ) -> Option<ThreadId> {
         let (first, last) = (self.first, self.last);
         let links = self.links.as_mut_slice();
         let Ok([head, tail]) = links.get_disjoint_mut([first as usize, last as usize]) else {
@@ -414,10 +423,8 @@ impl<K: Ord + Copy> Run<K> {
         if head.entry.thread() != thread {
             return None;
         }
-        let key = key(head.entry.key);
-        if tail.entry.key > key {
-            return None;
-        }
+        let key = key(head.entry.key, tail.entry.key)?;
+        debug_assert!(tail.entry.key <= key, "behind all others");
         let next = head.next;
         head.entry.key = key;
         (head.next, head.previous) = (ABSENT, last);

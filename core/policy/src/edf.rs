@@ -58,7 +58,11 @@ impl Policy for EarliestDeadlineFirst {
     #[inline(never)]
     fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         let latest = self.latest.following();
-        let key = |(deadline, _, order)| (deadline, latest, order);
+        // Behind its equals it goes behind all others if the last is one of them: nobody's release
+        // is later than the latest.
+        let key = |(deadline, _, order), (last, release, _)| {
+            (last == deadline && release < latest).then_some((deadline, latest, order))
+        };
         let next = self.ready.rotate(thread, key)?;
         self.latest.see(latest);
         Some(next)

@@ -93,7 +93,11 @@ impl Policy for FixedPriority {
             return None;
         }
         let latest = self.latest.following();
-        let key = |(priority, _, order)| (priority, latest, order);
+        // Behind its equals it goes behind all others if the last is one of them: nobody's release
+        // is later than the latest.
+        let key = |(priority, _, order), (last, release, _)| {
+            (last == priority && release < latest).then_some((priority, latest, order))
+        };
         let next = self.ready.rotate(thread, key)?;
         self.latest.see(latest);
         Some(next)

@@ -6,13 +6,14 @@ use core::arch::asm;
 /// the instructions around it, which moves a reading by a few nanoseconds at most.
 #[inline(always)]
 pub fn read_time_stamp() -> u64 {
-    let (low, high): (u32, u32);
+    // The upper halves of both are cleared.
+    let (low, high): (u64, u64);
     // SAFETY: RDTSC reads a counter and has no other effect. Where the system forbids it (CR4.TSD),
     // the clock has been found unusable before anybody calls this.
     unsafe {
-        asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
+        asm!("rdtsc", out("rax") low, out("rdx") high, options(nomem, nostack, preserves_flags));
     }
-    u64::from(high) << 32 | u64::from(low)
+    high << 32 | low
 }
 
 /// The thread pointer: the word at `fs:0x10` is the address of the thread's own control block

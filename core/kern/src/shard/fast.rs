@@ -42,7 +42,8 @@ impl<P: Policy> Shard<P> {
                 if t.is_reservation() || t.keeps_its_place() {
                     return None;
                 }
-                match self.yield_turn(now, id, sink) {
+                let band = t.place;
+                match self.yield_turn(now, (id, band), sink) {
                     Front::Closed => {
                         let arm = self.give_way_to_pick(now, id, event, true, sink);
                         self.outcome(arm)

@@ -10,7 +10,7 @@ use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{FastOutcome, Front, Shard, Turn};
 use crate::event::{Entry, Event};
-use crate::thread::{JobStamp, Key, State, Thread};
+use crate::thread::{JobStamp, State};
 use crate::trace::{Sink, TraceEvent, WakeCause};
 
 impl<P: Policy> Shard<P> {
@@ -19,8 +19,9 @@ impl<P: Policy> Shard<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn yield_front<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Front {
         match self.runs_until(now) {
-            Some(id) if self.threads[id.index()].yields_fast() => {
-                self.checked(|shard| shard.yield_turn(now, id, sink))
+            Some(id) if self.threads[id.index()].goes_behind_its_equals() => {
+                // Where it is queued is part of that.
+                self.checked(|shard| shard.yield_turn(now, (id, Band::RealTime), sink))
             }
             _ => Front::Closed,
         }
@@ -52,6 +53,13 @@ impl<P: Policy> Shard<P> {
             .filter(|_| self.now <= now && now < self.fast_until)
     }
 
+    /// What has been executed up to `now`, which is not before the last entry.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn passed(&self, now: Instant) -> Work {
+        debug_assert!(self.now <= now);
+        Work::from_ticks(now.ticks().wrapping_sub(self.now.ticks()))
+    }
+
     /// What [`Front::Chosen`] stands for.
     pub fn chosen(&self, arm: Option<Instant>) -> FastOutcome {
         self.outcome(arm)
@@ -69,21 +77,22 @@ impl<P: Policy> Shard<P> {
     pub(super) fn yield_turn<S: Sink>(
         &mut self,
         now: Instant,
-        id: ThreadId,
+        (id, band): (ThreadId, Band),
         sink: &mut S,
     ) -> Front {
-        let band = self.threads[id.index()].place;
+        debug_assert_eq!(band, self.threads[id.index()].place);
         let Some(next) = self.tree.yield_to_next(id, band) else {
             return Front::Closed;
         };
-        let pair = [id.index(), next.index()];
-        if let Ok([t, chosen]) = self.threads.get_disjoint_mut(pair)
-            && chosen.runs_fast(next)
-        {
+        let chosen = self.threads.get(next.index());
+        if chosen.is_some_and(|chosen| chosen.runs_fast(next)) && next.index() != id.index() {
+            let executed = self.passed(now);
+            let t = &mut self.threads[id.index()];
             debug_assert!(t.queued, "I1");
-            t.book_fast(now.since(self.now).as_work());
+            t.book_fast(executed);
             t.gave_way = true;
             t.state = State::Ready;
+            let chosen = &mut self.threads[next.index()];
             chosen.state = State::Running;
             let (budget, stamp) = (chosen.budget, JobStamp::of(chosen));
             let turn = self.begin_turn(now, next, (budget, stamp), false);
@@ -102,6 +111,7 @@ impl<P: Policy> Shard<P> {
         woken: ThreadId,
         sink: &mut S,
     ) -> Front {
+        let executed = self.passed(now);
         let pair = [id.index(), woken.index()];
         let Ok([t, w]) = self.threads.get_disjoint_mut(pair) else {
             return Front::Closed;
@@ -116,7 +126,7 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
-        t.book_fast(now.since(self.now).as_work());
+        t.book_fast(executed);
         t.state = State::Ready;
         w.state = State::Running;
         w.queued = true;
@@ -141,6 +151,7 @@ impl<P: Policy> Shard<P> {
         id: ThreadId,
         sink: &mut S,
     ) -> Front {
+        let executed = self.passed(now);
         let t = &mut self.threads[id.index()];
         let Some(job) = &mut t.job else {
             return Front::Closed;
@@ -158,7 +169,7 @@ impl<P: Policy> Shard<P> {
             job: job.index,
             for_predecessors: false,
         };
-        t.book_fast(now.since(self.now).as_work());
+        t.book_fast(executed);
         t.state = State::Blocked;
         t.waits_plainly = true;
         t.queued = false;
@@ -194,7 +205,7 @@ impl<P: Policy> Shard<P> {
         self.count_switch(preempts);
         self.counters.decisions += 1;
         let end = now.saturating_add(budget.as_span());
-        let arm = self.timeline.next().map_or(end, |at| at.min(end));
+        let arm = self.timeline.next_or_end().min(end);
         self.fast_until = arm;
         Turn { next, arm, stamp }
     }
@@ -212,20 +223,5 @@ impl<P: Policy> Shard<P> {
         self.yields = false;
         sink.trace(now, change);
         self.decide_slowly(now, sink)
-    }
-}
-
-impl Thread {
-    /// Whether it is ready as this thread, on a budget, and nothing has to be looked into before it
-    /// runs.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn runs_fast(&self, id: ThreadId) -> bool {
-        self.is_ready_as(id) && self.may_run_fast() && self.is_budgeted()
-    }
-
-    /// Whether it only goes behind its equals when it yields.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn yields_fast(&self) -> bool {
-        self.key == Key::Own && self.held == 0 && !self.is_reservation()
     }
 }

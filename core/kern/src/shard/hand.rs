@@ -83,7 +83,7 @@ impl<P: Policy> Shard<P> {
         if !self.tree.let_inherit(id, &attributes, holder) {
             return Front::Closed;
         }
-        let executed = now.since(self.now).as_work();
+        let executed = self.passed(now);
         let t = &mut self.threads[at];
         t.book_fast(executed);
         t.state = State::Blocked;
@@ -154,7 +154,7 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         }
         self.locks.leave_sole(at, of, use_of);
-        let executed = now.since(self.now).as_work();
+        let executed = self.passed(now);
         let t = &mut self.threads[at];
         t.book_fast(executed);
         t.state = State::Ready;

@@ -216,7 +216,7 @@ impl<P: Policy> Shard<P> {
         self.locks.check()?;
         for (index, t) in self.threads.iter().enumerate() {
             let is_held = |&of: &u32| self.locks.get(of).hold.is_some();
-            if self.locks.uses_of(index).filter(is_held).count() != t.held as usize {
+            if self.locks.uses_of(index).filter(is_held).count() != usize::from(t.held) {
                 return Err("I5: a thread and its uses agree on what it holds");
             }
             if self.locks.waits_for(index).is_some() && t.state != State::Blocked {

@@ -46,7 +46,7 @@ impl<P: Policy> Shard<P> {
         if user.hold.is_some() {
             return Err(Refusal::AlreadyHeld(resource));
         }
-        if self.threads[thread].held >= MAX_NESTING {
+        if u32::from(self.threads[thread].held) >= MAX_NESTING {
             return Err(Refusal::NestedTooDeep(resource));
         }
         if !self.is_grantable(of, mode) {

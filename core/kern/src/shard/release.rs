@@ -7,7 +7,7 @@ use super::Shard;
 use crate::event::Message;
 use crate::pending::PendingJob;
 use crate::precedence::Source;
-use crate::thread::{State, Thread};
+use crate::thread::{State, Thread, has_slices};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
@@ -85,6 +85,7 @@ impl<P: Policy> Shard<P> {
             // No job has used a grace.
             t.budget = self.costs.grace;
         }
+        t.has_slices = has_slices(&constraint);
         t.constraint = constraint;
         t.band = t.own_band();
         t.first_arrival = from.saturating_add(constraint.phase);

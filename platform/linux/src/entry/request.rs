@@ -90,14 +90,14 @@ pub(crate) fn enter(light: &Light, event: Event) -> bool {
     // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
     unsafe {
         match event {
-            Event::Wake(thread) => (by.wake)(host, thread),
-            Event::HandOver { key, from, to } => (by.hand)(host, (key, from, to)),
-            Event::Block { until: None } => (by.block)(host),
+            Event::Wake(thread) => (by.wake)(light, thread),
+            Event::HandOver { key, from, to } => (by.hand)(light, (key, from, to)),
+            Event::Block { until: None } => (by.block)(light),
             Event::BlockOn {
                 holder,
                 key,
                 until: None,
-            } => (by.wait_for)(host, (holder, key)),
+            } => (by.wait_for)(light, (holder, key)),
             event => (by.enter)(host, event),
         }
     };
@@ -130,7 +130,9 @@ pub(crate) fn end_if_asked(light: &Light) {
 /// [`crate::job::promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate
 /// open.
 pub(crate) fn promise(light: &Light, ticks: u64) {
+    light.look_again();
     if light.promise.swap(ticks, Ordering::Relaxed) != ticks {
+        light.look_again();
         // The timer follows.
         request(light, Event::Tick);
     }
@@ -139,61 +141,90 @@ pub(crate) fn promise(light: &Light, ticks: u64) {
 /// A request that can end the job by unwinding, before and after.
 pub(crate) fn rest(event: Event) {
     if let Some(light) = current_light() {
+        // SAFETY: the host outlives its threads; the reference ends with the statement.
+        let by_policy = unsafe { &(*light.host()).by_policy };
         // SAFETY: gate closed (by `resting`), and nothing of the scheduler's is borrowed.
-        resting(light, |host, by| unsafe { (by.enter)(host, event) });
+        resting(light, |light| unsafe {
+            (by_policy.enter)(light.host(), event);
+        });
     }
 }
 
 /// The same with [`Event::Yield`], by its own way in.
 #[inline]
 pub(crate) fn give_way(light: &Light) {
-    // SAFETY: as in `rest`.
-    resting(light, |host, by| unsafe { (by.give_way)(host) });
+    // SAFETY: the host outlives its threads, and was made for its policy; the caller runs.
+    unsafe { ((*light.host()).by_policy.give_way)(light) };
 }
 
 /// The storage of the thread is not looked into afterwards: right after a switch that would have to
-/// wait for the thread pointer.
+/// wait for the thread pointer. What is rare is behind calls, so that this needs few registers.
 #[inline(always)]
-fn resting(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
-    if light.may_end.get() {
-        if light.quit.get() {
-            return end_rest(light);
-        }
-        end_if_asked(light);
+pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light)) {
+    if light.may_end.get() && is_over(light) {
+        return;
     }
-    let host = light.host();
-    // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
+    // SAFETY: the host outlives its threads.
+    let gate = unsafe { &(*light.host()).gate };
     if gate.is_closed() {
         return end_rest(light);
     }
     light.phase.set(Phase::Resting);
     gate.close();
     // As in `ask`.
-    enter(host, by_policy);
+    enter(light);
     if light.may_end.get() {
-        if !light.quit.get() {
-            open_gate(host);
-        }
-        return end_rest(light);
+        return end_rest_closed(light);
     }
     // Once the gate is open a signal is as one that comes behind the call: a run that is over then
     // leaves the thread there. Only a thread that rests looks whether it is to end.
     light.phase.set(Phase::Inside);
-    if gate.open() {
-        gate.close();
-        light.phase.set(Phase::Resting);
-        // SAFETY: gate closed, no reference into scheduler state is alive.
-        unsafe { (by_policy.enter)(host, Event::Tick) };
-        if !light.quit.get() {
-            open_gate(host);
-        }
-        end_rest(light);
+    // SAFETY: the host outlives its threads.
+    if unsafe { &(*light.host()).gate }.open() {
+        rest_on(light);
     }
+}
+
+/// Whether the run is over; ends the job if that is to end.
+#[cold]
+#[inline(never)]
+fn is_over(light: &Light) -> bool {
+    let is_over = light.quit.get();
+    match is_over {
+        true => end_rest(light),
+        false => end_if_asked(light),
+    }
+    is_over
+}
+
+/// The end of a rest after which the run may be over, or the job may have to end. Gate: closed on
+/// entry.
+#[cold]
+#[inline(never)]
+fn end_rest_closed(light: &Light) {
+    if !light.quit.get() {
+        open_gate(light.host());
+    }
+    end_rest(light);
+}
+
+/// The gate was opened, and a signal had come meanwhile: its entry is part of the rest.
+#[cold]
+#[inline(never)]
+fn rest_on(light: &Light) {
+    let host = light.host();
+    // SAFETY: the host outlives its threads; the references end with the statement.
+    let (gate, by_policy) = unsafe { (&(*host).gate, &(*host).by_policy) };
+    gate.close();
+    light.phase.set(Phase::Resting);
+    // SAFETY: gate closed, no reference into scheduler state is alive.
+    unsafe { (by_policy.enter)(host, Event::Tick) };
+    end_rest_closed(light);
 }
 
 /// The run may be over, or the job may have to end.
 #[cold]
+#[inline(never)]
 fn end_rest(light: &Light) {
     light.phase.set(Phase::Inside);
     if light.quit.get() && !light.pooled.ending.get() {

@@ -56,6 +56,10 @@ pub(crate) struct Light {
     pub(crate) group: Cell<Option<&'static ThreadGroup>>,
     /// Of which job `job` is.
     pub(crate) stamp: Cell<JobStamp>,
+    /// The word of `stamp`, if a switch to it has nothing else to look at: it was not cancelled,
+    /// and has neither asked for a resource nor promised checkpoints. Else that of no stamp. Any
+    /// time.
+    usual: AtomicU64,
     /// Ticks executed up to the last entry. Any time.
     pub(crate) executed: AtomicU64,
     /// The resource that it asked for last; [`NOTHING`]: none. Any time.
@@ -166,6 +170,7 @@ impl Light {
             direct: Cell::new(core::ptr::null()),
             job: Cell::new(None),
             stamp: Cell::new(JobStamp::NONE),
+            usual: AtomicU64::new(JobStamp::NO_WORD),
             quit: Cell::new(false),
             awaits: Cell::new(false),
             held_alive: Cell::new(0),
@@ -254,6 +259,34 @@ impl Light {
     /// It is another thread from now on. Gate closed.
     pub(crate) fn set_id(&self, id: ThreadId) {
         self.id.set(id);
+        self.stamp.set(JobStamp::NONE);
+        self.look_again();
+    }
+
+    /// Whether a switch to it, whose job has this stamp, has nothing to tell it, and no more than
+    /// the timer to see to.
+    #[inline]
+    pub(crate) fn is_usual(&self, stamp: JobStamp) -> bool {
+        self.usual.load(Ordering::Relaxed) == stamp.word()
+    }
+
+    /// The next switch to it looks at what it was told, and at what it asked and promised. Any
+    /// time; by the thread itself before it changes that, and behind it.
+    #[inline]
+    pub(crate) fn look_again(&self) {
+        self.usual.store(JobStamp::NO_WORD, Ordering::Relaxed);
+    }
+
+    /// It has been told of all. Gate closed.
+    pub(crate) fn note_usual(&self) {
+        let is_usual = !self.wait_node.cancelled.get()
+            && self.asked.load(Ordering::Relaxed) == NOTHING
+            && self.promise.load(Ordering::Relaxed) == 0;
+        let word = match is_usual {
+            true => self.stamp.get().word(),
+            false => JobStamp::NO_WORD,
+        };
+        self.usual.store(word, Ordering::Relaxed);
     }
 
     /// Gate closed, while nobody else can run on this record.

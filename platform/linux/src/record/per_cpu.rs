@@ -114,17 +114,17 @@ impl Shared {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByPolicy {
     pub(crate) enter: unsafe fn(host: *const PerCpu, event: Event),
-    /// The same for [`Event::Yield`], which switches most often.
-    pub(crate) give_way: unsafe fn(host: *const PerCpu),
+    /// The whole call of the running thread by which it yields; it opens the gate, too.
+    pub(crate) give_way: unsafe fn(light: &Light),
     /// The same for [`Event::Tick`] in the preemption signal.
     pub(crate) preempt: unsafe fn(host: *const PerCpu),
     /// The same for an event by which a thread comes or goes.
     pub(crate) birth: unsafe fn(host: *const PerCpu, event: &Event),
-    /// The same for [`Event::Wake`], and so on below; waits are without a time-out.
-    pub(crate) wake: unsafe fn(host: *const PerCpu, thread: ThreadId),
-    pub(crate) hand: unsafe fn(*const PerCpu, (u32, ThreadId, ThreadId)),
-    pub(crate) block: unsafe fn(host: *const PerCpu),
-    pub(crate) wait_for: unsafe fn(*const PerCpu, (ThreadId, u32)),
+    /// `enter` by the thread that runs for [`Event::Wake`], and so on; waits have no time-out.
+    pub(crate) wake: unsafe fn(light: &Light, thread: ThreadId),
+    pub(crate) hand: unsafe fn(light: &Light, (u32, ThreadId, ThreadId)),
+    pub(crate) block: unsafe fn(light: &Light),
+    pub(crate) wait_for: unsafe fn(light: &Light, (ThreadId, u32)),
     /// Another constraint for a thread, whose first arrival is at an instant, or a phase after its
     /// zero-lag instant where that is later.
     pub(crate) change: unsafe fn(*const PerCpu, ThreadId, Constraint, Instant),
@@ -221,6 +221,8 @@ pub(crate) struct PerCpu {
     /// Until when an entry may take the fast path, as far as this CPU itself knows, in ticks: the
     /// least of what is due, or 0 ([`PerCpu::disturb`]).
     open_until: AtomicU64,
+    /// The timer stays for an entry that is due later than this, in ticks; [`u64::MAX`]: for none.
+    stays_after: AtomicU64,
     /// Since the slow path nothing has begun that the next entry is to look into.
     is_at_rest: AtomicBool,
     /// Entries so far; also counts signals that interrupted without an entry.
@@ -291,6 +293,7 @@ impl PerCpu {
             resources,
             pool: Pool::default(),
             open_until: AtomicU64::new(0),
+            stays_after: AtomicU64::new(u64::MAX),
             is_at_rest: AtomicBool::new(false),
             entries: AtomicU64::new(0),
             last_entry: AtomicU64::new(0),

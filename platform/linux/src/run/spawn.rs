@@ -13,7 +13,7 @@ use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Kind, OnFault, Pooled, Room, Stage, discard};
 use crate::run::dropped::{self, Dropped};
 use crate::run::pool::{SpawnError, create};
-use crate::wait::monitor::{MonitorError, rest_closed};
+use crate::wait::monitor::{MonitorError, rest_closed, rested};
 use crate::wait::period::arrive;
 use crate::wait::who::Who;
 
@@ -228,6 +228,7 @@ impl<T> Child<T> {
     pub fn cancel(&self) -> bool {
         self.poke(|light| {
             light.wait_node.cancelled.set(!light.pooled.ending.get());
+            light.look_again();
             light.may_end.set(true);
         })
     }
@@ -488,5 +489,24 @@ pub fn block(until: Option<Instant>) -> bool {
         return false;
     }
     gate.close();
+    // Nearly all waits: nothing has come, and nobody has to end.
+    if until.is_none() && !me.may_end.get() && !me.wait_node.token.get() {
+        me.phase.set(Phase::Resting);
+        let _ = enter(me, Event::Block { until: None });
+        me.phase.set(Phase::Inside);
+        if me.may_end.get() && rested(me).is_err() {
+            return false;
+        }
+    }
+    if me.wait_node.token.take() {
+        open_gate(me.host());
+        return true;
+    }
+    block_on(me, until)
+}
+
+/// The same where that has not come yet. Gate: closed on entry, open on return.
+#[inline(never)]
+fn block_on(me: &Light, until: Option<Instant>) -> bool {
     wait_for(me, until, || me.wait_node.token.take()).is_ok()
 }

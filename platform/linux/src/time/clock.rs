@@ -143,9 +143,21 @@ impl Clock {
     /// The instant of the run; 0 before its start.
     #[inline]
     pub fn now(&self) -> Instant {
-        let ticks = self.raw().wrapping_sub(self.origin);
-        // Before the origin the difference wraps to the upper half.
-        Instant::from_ticks(if ticks > u64::MAX / 2 { 0 } else { ticks })
+        Clock::instant_of(self.reading())
+    }
+
+    /// What [`Clock::now`] is made from ([`Clock::instant_of`]): the same from the start of the run
+    /// on, and in the upper half of the numbers before it.
+    #[inline]
+    pub(crate) fn reading(&self) -> u64 {
+        self.raw().wrapping_sub(self.origin)
+    }
+
+    /// The instant of a reading.
+    #[inline]
+    pub(crate) fn instant_of(reading: u64) -> Instant {
+        // Before the origin the difference wraps.
+        Instant::from_ticks(if reading > u64::MAX / 2 { 0 } else { reading })
     }
 
     /// Ticks per second.

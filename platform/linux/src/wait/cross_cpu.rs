@@ -23,10 +23,8 @@ use crate::entry::request::{enter, open_gate};
 use crate::record::light::{Light, Phase};
 use crate::record::per_cpu::PerCpu;
 use crate::shared::ticket_lock::TicketLock;
-use crate::wait::monitor::{
-    Monitor, MonitorError, OpenOnPanic, SectionEnd, Step, end_or, is_to_end,
-};
-use crate::wait::waiters::{After, Waiters};
+use crate::wait::monitor::{Monitor, MonitorError, SectionEnd, Step, end_or, is_to_end};
+use crate::wait::waiters::After;
 
 /// The place of a home that is a whole run.
 pub(crate) const EVERY_CPU: u64 = 0xFFFF;
@@ -44,50 +42,21 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         self.home.load(Ordering::Relaxed) & EVERY_CPU == EVERY_CPU
     }
 
-    /// Gives the monitor its run, once.
-    fn settle_cross_cpu(&self, host: &PerCpu) -> Result<(), MonitorError> {
-        let home = host.pool.home.get() | EVERY_CPU;
-        let order = Ordering::Relaxed;
-        match self.home.compare_exchange(EVERY_CPU, home, order, order) {
-            Ok(_) => Ok(()),
-            Err(other) if other == home => Ok(()),
-            Err(_) => Err(MonitorError::OtherCpu),
-        }
-    }
-
-    /// [`Monitor::critical_section`] between CPUs. Waits for one critical section of each other CPU
-    /// at most, spinning.
+    /// The end of a section between CPUs: who waits does so in its queue before the lock is
+    /// released. Gate: closed on entry, open on return.
     #[inline(never)]
-    pub(crate) fn cross_cpu_section<R>(
+    pub(crate) fn leave_across<R>(
         &self,
         light: &Light,
         host: &PerCpu,
         until: Option<Instant>,
-        section: impl FnOnce(&mut S, &mut Waiters<'_>) -> Step<R>,
+        (step, after): (Step<R>, After),
     ) -> Result<SectionEnd<R>, MonitorError> {
-        self.settle_cross_cpu(host)?;
-        if host.gate.is_closed() {
-            return Err(match light.quit.get() {
-                true => MonitorError::Over,
-                false => MonitorError::NoRun,
-            });
+        if let Step::Wait { queue, ask, .. } = step {
+            self.queues[queue].join(light, ask);
         }
-        host.gate.close();
-        let mut waiters = Waiters::new(host, light, &self.queues, true);
-        let step = {
-            let opened = OpenOnPanic(host);
-            let guard = TicketGuard::acquire(&self.lock);
-            // SAFETY: the lock is held, and the gate is closed: nobody else borrows the
-            // state (INV-M1); the borrow ends with this call.
-            let step = section(unsafe { &mut *self.state.get() }, &mut waiters);
-            if let Step::Wait { queue, ask, .. } = step {
-                self.queues[queue].join(light, ask);
-            }
-            drop(guard);
-            core::mem::forget(opened);
-            step
-        };
-        let After { also, kicks, .. } = waiters.close();
+        self.lock.release();
+        let After { also, kicks, .. } = after;
         host.shared.post.kick_all(kicks);
         match step {
             Step::Done(result) => {

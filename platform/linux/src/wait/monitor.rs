@@ -29,6 +29,7 @@ use crate::record::local::current_light;
 use crate::record::per_cpu::PerCpu;
 use crate::record::wait_queue::WaitQueue;
 use crate::shared::ticket_lock::TicketLock;
+use crate::wait::cross_cpu::EVERY_CPU;
 use crate::wait::waiters::{After, Waiters};
 use crate::wait::who::Who;
 
@@ -155,12 +156,8 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         let light = current_light().ok_or(MonitorError::NoRun)?;
         // SAFETY: the host outlives its threads; only its cells and atomics are used.
         let host = unsafe { &*light.host() };
-        if self.home.load(Ordering::Relaxed) != host.pool.home.get() {
-            if self.is_cross_cpu() {
-                return self.cross_cpu_section(light, host, until, section);
-            }
-            self.settle(host)?;
-        }
+        let is_elsewhere = self.home.load(Ordering::Relaxed) != host.pool.home.get();
+        let crosses = is_elsewhere && self.settle(host)?;
         if host.gate.is_closed() {
             return Err(match light.quit.get() {
                 true => MonitorError::Over,
@@ -168,21 +165,26 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
             });
         }
         host.gate.close();
-        let mut waiters = Waiters::new(host, light, &self.queues, false);
-        let step = {
-            let opened = OpenOnPanic(host);
-            // SAFETY: the gate is closed on the CPU that the state belongs to, so nobody else
-            // borrows it (INV-M1); the borrow ends with this call.
-            let step = section(unsafe { &mut *self.state.get() }, &mut waiters);
-            core::mem::forget(opened);
-            step
-        };
+        if crosses {
+            self.lock.acquire();
+        }
+        let mut waiters = Waiters::new(host, light, &self.queues, crosses);
+        let left = LeaveOnPanic(host, crosses.then_some(&self.lock));
+        // The only call: so the compiler has it in the place where a program calls this.
+        // SAFETY: the gate is closed on the CPU that the state belongs to, and between CPUs the
+        // lock is held, so nobody else borrows it (INV-M1); the borrow ends with this call.
+        let step = section(unsafe { &mut *self.state.get() }, &mut waiters);
+        core::mem::forget(left);
+        let after = waiters.close();
+        if crosses {
+            return self.leave_across(light, host, until, (step, after));
+        }
         let After {
             also,
             handed,
             lowered,
             ..
-        } = waiters.close();
+        } = after;
         match step {
             Step::Done(result) => {
                 if handed.is_some() || lowered {
@@ -221,14 +223,19 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         }
     }
 
-    /// Gives the monitor its CPU, once.
+    /// Gives the monitor its CPU, once, or its run if it is one of several CPUs: whether it is.
     #[cold]
-    fn settle(&self, host: &PerCpu) -> Result<(), MonitorError> {
-        let home = host.pool.home.get();
+    #[inline(never)]
+    fn settle(&self, host: &PerCpu) -> Result<bool, MonitorError> {
+        let is_cross_cpu = self.is_cross_cpu();
+        let (new, home) = match is_cross_cpu {
+            true => (EVERY_CPU, host.pool.home.get() | EVERY_CPU),
+            false => (0, host.pool.home.get()),
+        };
         let order = Ordering::Relaxed;
-        match self.home.compare_exchange(0, home, order, order) {
-            Ok(_) => Ok(()),
-            Err(other) if other == home => Ok(()),
+        match self.home.compare_exchange(new, home, order, order) {
+            Ok(_) => Ok(is_cross_cpu),
+            Err(other) if other == home => Ok(is_cross_cpu),
             Err(_) => Err(MonitorError::OtherCpu),
         }
     }
@@ -380,6 +387,11 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), MonitorErro
     light.phase.set(Phase::Resting);
     let _ = enter(light, event);
     light.phase.set(Phase::Inside);
+    rested(light)
+}
+
+/// The end of a wait, which ends the thread when it is to end. Gate: as for [`rest_closed`].
+pub(crate) fn rested(light: &Light) -> Result<(), MonitorError> {
     if light.quit.get() {
         return end_or(Err(MonitorError::Over));
     }
@@ -420,11 +432,14 @@ pub(crate) fn is_to_end(light: &Light) -> bool {
     light.wait_node.cancelled.get() && !light.is_held_alive() && !std::thread::panicking()
 }
 
-/// A section that panics must not leave the gate closed.
-pub(crate) struct OpenOnPanic<'a>(pub(crate) &'a PerCpu);
+/// A section that panics must not leave the gate closed, nor the lock held.
+struct LeaveOnPanic<'a>(&'a PerCpu, Option<&'a TicketLock>);
 
-impl Drop for OpenOnPanic<'_> {
+impl Drop for LeaveOnPanic<'_> {
     fn drop(&mut self) {
+        if let Some(lock) = self.1 {
+            lock.release();
+        }
         open_gate(self.0);
     }
 }

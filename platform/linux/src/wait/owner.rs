@@ -81,17 +81,20 @@ impl Owner {
     }
 
     /// The owner, in a section of the monitor where others wait for it.
+    #[inline]
     pub fn get(&self, waiters: &Waiters<'_>) -> Option<Who> {
         Who::of_owner(self.0.load(Ordering::Relaxed) & !ASKED, waiters.me())
     }
 
     /// `who` has it from now on, and gives it back in a section if `asked`. In such a section.
+    #[inline]
     pub fn set(&self, who: Option<Who>, asked: bool) {
         let word = who.map_or(FREE, Who::as_owner);
         self.0.store(word | usize::from(asked), Ordering::Relaxed);
     }
 
     /// Its owner gives it back in a section. In such a section.
+    #[inline]
     pub fn ask(&self) {
         let seen = self.0.load(Ordering::Relaxed);
         self.0.store(seen | ASKED, Ordering::Relaxed);

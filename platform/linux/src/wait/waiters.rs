@@ -155,7 +155,7 @@ impl<'a> Waiters<'a> {
     /// Urgencies of different CPUs do not compare: there the first come goes first.
     #[inline]
     fn is_before(&self, a: &Light, b: &Light) -> bool {
-        !self.cross_cpu && self.host.goes_before(a.id(), b.id())
+        is_before((self.host, self.cross_cpu), a, b)
     }
 
     /// Nearly always one waits, who is the most urgent.
@@ -165,27 +165,11 @@ impl<'a> Waiters<'a> {
         queue: usize,
         answer: impl Fn(u64) -> Option<u64>,
     ) -> Option<(&'static Light, u64)> {
-        match self.queues[queue].first()? {
+        let queue = &self.queues[queue];
+        match queue.first()? {
             (only, true) => Some((only, answer(only.wait_node.ask.get())?)),
-            _ => self.most_urgent_of_several(queue, answer),
+            _ => most_urgent_of_several((self.host, self.cross_cpu), queue, answer),
         }
-    }
-
-    #[inline(never)]
-    fn most_urgent_of_several(
-        &self,
-        queue: usize,
-        answer: impl Fn(u64) -> Option<u64>,
-    ) -> Option<(&'static Light, u64)> {
-        let waiters = self.queues[queue].iter();
-        let wanted = waiters.filter_map(|light| Some((light, answer(light.wait_node.ask.get())?)));
-        let most = |first: (&'static Light, u64), other: (&'static Light, u64)| match self
-            .is_before(other.0, first.0)
-        {
-            true => other,
-            false => first,
-        };
-        wanted.reduce(most)
     }
 
     /// Answers one that waits, which goes on when the section is over.
@@ -243,6 +227,30 @@ impl<'a> Waiters<'a> {
         light.wait_node.also.set(self.also);
         self.also = light;
     }
+}
+
+/// Apart from [`Waiters`], whose address nobody needs then: a section has it in registers.
+#[inline(never)]
+fn most_urgent_of_several(
+    among: (&PerCpu, bool),
+    queue: &WaitQueue,
+    answer: impl Fn(u64) -> Option<u64>,
+) -> Option<(&'static Light, u64)> {
+    let waiters = queue.iter();
+    let wanted = waiters.filter_map(|light| Some((light, answer(light.wait_node.ask.get())?)));
+    let most = |first: (&'static Light, u64), other: (&'static Light, u64)| match is_before(
+        among, other.0, first.0,
+    ) {
+        true => other,
+        false => first,
+    };
+    wanted.reduce(most)
+}
+
+/// Whether one thread goes before another, on this CPU; the second: between CPUs none does.
+#[inline]
+fn is_before((host, cross_cpu): (&PerCpu, bool), a: &Light, b: &Light) -> bool {
+    !cross_cpu && host.goes_before(a.id(), b.id())
 }
 
 /// One that waits on another CPU goes on: the CPUs to be called when the section is over.

@@ -48,8 +48,9 @@ impl<T> Messages<T> {
         Step::Done(())
     }
 
-    /// The message of the most urgent producer that waits, if there is one, which goes on.
-    #[inline(never)]
+    /// The message of the most urgent producer that waits, if there is one, which goes on. A call
+    /// would want what the section has in registers in memory.
+    #[inline(always)]
     fn take_sent(waiters: &mut Waiters<'_>) -> Option<T> {
         let ask = waiters.answer_if(PRODUCERS, |_| Some(0))?;
         // SAFETY: the place of a producer that waits in this queue until this visit ends.

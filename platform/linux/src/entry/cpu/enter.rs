@@ -5,10 +5,12 @@
 use punctual_kern::{Event, Front, Policy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
-use super::{Cpu, decide};
+use super::{Core, Cpu, decide};
+use crate::entry::request::resting;
 use crate::entry::switch::{switch_between, switch_here, switch_to};
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
+use crate::time::clock::Clock;
 
 /// An entry of the running thread, or of the signal that interrupted it: decides and switches.
 /// Returns when the thread runs again, with the gate closed. `DIVIDES`: the CPU has slots.
@@ -87,61 +89,65 @@ unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event
     true
 }
 
-/// [`enter`] for [`Event::Yield`]: most switches of a busy CPU are yields, wake-ups and waits, and
-/// for those the core has a shorter way ([`Front`]).
+/// The whole call of the running thread by which it yields: most switches of a busy CPU are yields,
+/// wake-ups and waits, and for those the core has a shorter way ([`Front`]).
 ///
 /// # Safety
-/// As for [`decide`].
-pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
+/// `light` is the calling thread, of a CPU of this policy and recorder.
+pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(light: &Light) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.yield_front(now, sink);
-    // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Yield) };
+    // SAFETY: gate closed (by `resting`), nothing of the scheduler's is borrowed; else as the
+    // caller vouches.
+    let enter = |light: &Light| unsafe {
+        enter_front::<P, S, DIVIDES>(light, front, || Event::Yield);
+    };
+    resting(light, enter);
 }
 
-/// [`enter`] for [`Event::Wake`].
+/// [`enter`] of the thread that runs for [`Event::Wake`].
 ///
 /// # Safety
-/// As for [`decide`].
+/// As for [`decide`], of the host of `light`, which is the calling thread.
 pub(super) unsafe fn wake<P: Policy, S: Sink, const DIVIDES: bool>(
-    host: *const PerCpu,
+    light: &Light,
     thread: ThreadId,
 ) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.wake_front(now, thread, sink);
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Wake(thread)) };
+    unsafe { enter_front::<P, S, DIVIDES>(light, front, || Event::Wake(thread)) };
 }
 
-/// [`enter`] for [`Event::Block`] without a time-out.
+/// [`enter`] of the thread that runs for [`Event::Block`] without a time-out.
 ///
 /// # Safety
-/// As for [`decide`].
-pub(super) unsafe fn block<P: Policy, S: Sink, const DIVIDES: bool>(host: *const PerCpu) {
+/// As for [`wake`].
+pub(super) unsafe fn block<P: Policy, S: Sink, const DIVIDES: bool>(light: &Light) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.block_front(now, sink);
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(host, front, || Event::Block { until: None }) };
+    unsafe { enter_front::<P, S, DIVIDES>(light, front, || Event::Block { until: None }) };
 }
 
-/// [`enter`] for [`Event::HandOver`].
+/// [`enter`] of the thread that runs for [`Event::HandOver`].
 ///
 /// # Safety
-/// As for [`decide`].
+/// As for [`wake`].
 pub(super) unsafe fn hand<P: Policy, S: Sink, const DIVIDES: bool>(
-    host: *const PerCpu,
+    light: &Light,
     lock: (u32, ThreadId, ThreadId),
 ) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.hand_front(now, lock, sink);
     let (key, from, to) = lock;
     let event = || Event::HandOver { key, from, to };
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(host, front, event) };
+    unsafe { enter_front::<P, S, DIVIDES>(light, front, event) };
 }
 
-/// [`enter`] for [`Event::BlockOn`] without a time-out.
+/// [`enter`] of the thread that runs for [`Event::BlockOn`] without a time-out.
 ///
 /// # Safety
-/// As for [`decide`].
+/// As for [`wake`].
 pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool>(
-    host: *const PerCpu,
+    light: &Light,
     (holder, key): (ThreadId, u32),
 ) {
     let lock = (holder, key);
@@ -149,37 +155,40 @@ pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool>(
     let until = None;
     let event = || Event::BlockOn { holder, key, until };
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(host, front, event) };
+    unsafe { enter_front::<P, S, DIVIDES>(light, front, event) };
 }
 
 /// # Safety
-/// As for [`decide`].
+/// As for [`wake`].
 #[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn enter_front<P: Policy, S: Sink, const DIVIDES: bool>(
-    host: *const PerCpu,
+    light: &Light,
     front: impl FnOnce(&mut Shard<P>, Instant, &mut S) -> Front,
     event: impl FnOnce() -> Event,
 ) {
+    let host = light.host();
     // SAFETY: as in `decide`.
     let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
-    let now = cpu.host.clock().now();
-    // SAFETY: as in `decide`; the borrow ends before each switch and each other entry below.
-    let core = unsafe { &mut *cpu.core.get() };
-    let Some(interval) = core.fast_interval(&cpu.host, now) else {
+    let reading = cpu.host.clock().reading();
+    let Some(executed) = Core::<P, S>::fast_interval_of(&cpu.host, light, reading) else {
+        let now = Clock::instant_of(reading);
         // SAFETY: as the caller vouches.
         return unsafe { enter_slowly::<P, S, DIVIDES>(host, now, event()) };
     };
+    let now = Instant::from_ticks(reading);
+    // SAFETY: as in `decide`; the borrow ends before each switch and each other entry below.
+    let core = unsafe { &mut *cpu.core.get() };
     let front = front(&mut core.shard, now, &mut core.sink);
+    let interval = (light, executed);
     let Front::Turn(turn) = front else {
         // SAFETY: as the caller vouches.
         return unsafe { enter_behind::<P, S, DIVIDES>(host, now, event(), (interval, front)) };
     };
-    let from = interval.0;
     match core.take_turn(&cpu.host, now, interval, turn) {
         // On the fast path no group is at work that would have to be suspended.
         // SAFETY: gate closed; the one runs, the other is another thread of this host, which has
         // been started; the borrows above have ended.
-        Some(to) => unsafe { switch_between(host, from, to) },
+        Some(to) => unsafe { switch_between(host, light, to) },
         None => {
             let target = core.end_turn(&cpu.host, now, turn.next, turn.arm);
             // SAFETY: as in `enter_here`.
@@ -197,7 +206,7 @@ unsafe fn enter_behind<P: Policy, S: Sink, const DIVIDES: bool>(
     host: *const PerCpu,
     now: Instant,
     event: Event,
-    behind: ((&'static Light, u64), Front),
+    behind: ((&Light, u64), Front),
 ) {
     // SAFETY: as in `decide`; the borrow ends with the block.
     let target = unsafe {

@@ -46,7 +46,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         &mut self,
         host: &PerCpu,
         now: Instant,
-        (from, executed): (&'static Light, u64),
+        (from, executed): (&Light, u64),
         turn: Turn,
     ) -> Option<&'static Light> {
         host.book_fast(now, from, executed);
@@ -59,20 +59,36 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn follow_turn(&mut self, host: &PerCpu, now: Instant, turn: Turn) -> Option<&'static Light> {
         debug_assert!(!self.shard.has_message());
-        let due = turn.arm.min(host.fast_until());
-        let stays = host.armed_for().is_some_and(|armed| armed <= due);
-        // What is near and has a timer comes in time, or as the gate opens.
-        let is_late = !stays && turn.arm <= now.saturating_add(host.limits.near);
-        if is_late || now >= self.owing_from {
+        if now >= self.owing_from {
             return None;
         }
         let &to = self.threads.get(turn.next.index())?;
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let to = unsafe { to.as_ref() }?;
-        self.publish_as(to, turn.stamp);
-        if !stays || to.promise.load(Ordering::Relaxed) != 0 {
-            host.arm_for(to, due, now, || self.comes_by_clock(due));
+        if to.is_usual(turn.stamp) && host.timer_stays(turn.arm) {
+            return Some(to);
         }
+        self.follow_to(host, now, turn, to)
+    }
+
+    /// There is something to tell the thread that runs, or the timer may have to be set.
+    #[inline(never)]
+    fn follow_to(
+        &mut self,
+        host: &PerCpu,
+        now: Instant,
+        turn: Turn,
+        to: &'static Light,
+    ) -> Option<&'static Light> {
+        // What is near and has a timer comes in time, or as the gate opens.
+        let is_near = turn.arm <= now.saturating_add(host.limits.near);
+        if is_near && !host.timer_stays(turn.arm) {
+            return None;
+        }
+        debug_assert_eq!(turn.stamp, self.shard.job_stamp(to.id()));
+        self.publish_all(to, turn.stamp);
+        let due = turn.arm.min(host.fast_until());
+        host.arm_for(to, due, now, || self.comes_by_clock(due));
         Some(to)
     }
 
@@ -98,7 +114,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host: &PerCpu,
         now: Instant,
         event: &Event,
-        (interval, front): ((&'static Light, u64), Front),
+        (interval, front): ((&Light, u64), Front),
     ) -> Option<*const Light> {
         let outcome = match front {
             Front::Turn(turn) => turn.outcome(),
@@ -224,17 +240,36 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
     }
 
-    /// The same, whatever is due.
+    /// For how long `light`, which runs, has done so since the last entry, if the fast path is open
+    /// at this reading of the clock.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn fast_interval_of(host: &PerCpu, light: &Light, reading: u64) -> Option<u64> {
+        debug_assert!(core::ptr::eq(host.current.get(), light), "it runs");
+        // A reading from before the run is greater than any instant up to which that path is open.
+        let now = Instant::from_ticks(reading);
+        match host.is_open(now) {
+            true => Self::usual_interval_of(host, light, now),
+            false => None,
+        }
+    }
+
+    /// [`Core::fast_interval`], whatever is due.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn usual_interval(&self, host: &PerCpu, now: Instant) -> Option<(&'static Light, u64)> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() }?;
+        Some((light, Self::usual_interval_of(host, light, now)?))
+    }
+
+    /// A clock that has gone back gives an interval that is not usual.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn usual_interval_of(host: &PerCpu, light: &Light, now: Instant) -> Option<u64> {
         let last = host.last_entry.load(Ordering::Relaxed);
-        let executed = now.ticks().saturating_sub(last);
+        let executed = now.ticks().wrapping_sub(last);
         let is_usual = executed < host.limits.suspicious
             && light.group.get().is_none()
             && !light.wait_node.has_news();
-        is_usual.then_some((light, executed))
+        is_usual.then_some(executed)
     }
 
     /// The entry goes on along the slow path.
@@ -263,6 +298,18 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn publish_as(&mut self, light: &Light, stamp: JobStamp) {
         debug_assert_eq!(stamp, self.shard.job_stamp(light.id()));
+        if !light.is_usual(stamp) {
+            self.publish_apart(light, stamp);
+        }
+    }
+
+    #[inline(never)]
+    fn publish_apart(&mut self, light: &Light, stamp: JobStamp) {
+        self.publish_all(light, stamp);
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn publish_all(&mut self, light: &Light, stamp: JobStamp) {
         if stamp != light.stamp.get() || light.wait_node.cancelled.get() {
             light.stamp.set(stamp);
             self.publish_job(light);
@@ -270,9 +317,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if light.asked.load(Ordering::Relaxed) != NOTHING {
             self.publish_lock(light);
         }
+        light.note_usual();
     }
 
-    #[inline(never)]
     fn publish_job(&mut self, light: &Light) {
         let job = self.shard.job(light.id());
         let asked = job.is_some_and(|job| job.stop) || light.wait_node.cancelled.get();

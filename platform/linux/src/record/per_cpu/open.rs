@@ -83,6 +83,7 @@ impl PerCpu {
     #[inline]
     pub(super) fn take_armed(&self) -> Option<Instant> {
         self.open_until.store(0, Ordering::Relaxed);
+        self.stays_after.store(u64::MAX, Ordering::Relaxed);
         self.armed.take()
     }
 
@@ -92,15 +93,26 @@ impl PerCpu {
         self.reopen();
     }
 
+    /// Whether the timer stays where the core is to be entered at `due`, and the platform when it
+    /// says: it comes before both. Gate closed.
+    #[inline]
+    pub(crate) fn timer_stays(&self, due: Instant) -> bool {
+        due.ticks() > self.stays_after.load(Ordering::Relaxed)
+    }
+
     /// An entry without a timer behind it does not take the fast path.
     #[inline]
     fn reopen(&self) {
-        let until = match self.armed.get() {
-            Some(armed) if self.is_at_rest.load(Ordering::Relaxed) => {
-                self.fast_until.get().min(armed)
-            }
+        let (armed, own) = (self.armed.get(), self.fast_until.get());
+        let until = match armed {
+            Some(armed) if self.is_at_rest.load(Ordering::Relaxed) => own.min(armed),
             _ => Instant::ZERO,
         };
+        let stays_after = match armed {
+            Some(armed) if armed <= own => armed.ticks().saturating_sub(1),
+            _ => u64::MAX,
+        };
         self.open_until.store(until.ticks(), Ordering::Relaxed);
+        self.stays_after.store(stays_after, Ordering::Relaxed);
     }
 }

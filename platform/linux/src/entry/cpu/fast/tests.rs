@@ -15,8 +15,8 @@ use io_uring::opcode;
 use io_uring::types::Timespec;
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Ceiling, Constraint, Decision, Entry, Event, Front, Message, Refusal, Shard, Sink,
-    SlotTerms, TraceEvent, Tree, Uncharged,
+    Capacity, Ceiling, Constraint, Decision, Entry, Event, Front, JobStamp, Message, Refusal,
+    Shard, Sink, SlotTerms, TraceEvent, Tree, Uncharged,
 };
 use punctual_linux_io::{Operation, Origin, Ring};
 use punctual_model::{
@@ -33,7 +33,7 @@ use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
 use crate::record::input::{GiveBack, RunOptions};
-use crate::record::light::Light;
+use crate::record::light::{Light, NOTHING};
 use crate::record::limits::LOOK_NS;
 use crate::record::local::current_light;
 use crate::record::outcome::CpuCounters;
@@ -514,6 +514,43 @@ fn both_ways_through_an_entry_say_when_a_thread_that_promised_checkpoints_is_to_
         }
         assert_eq!(bench.enter(at(due), Event::Tick, true), None);
     }
+}
+
+#[test]
+fn a_thread_that_asked_promised_or_is_to_end_is_looked_at_whenever_it_runs_next() {
+    let bench = on_the_fast_path();
+    let light = &bench.lights[0];
+    let is_usual = || light.is_usual(light.stamp.get());
+    type Change = fn(&Light);
+    let changes: [(Change, Change); 3] = [
+        (
+            |light| light.promise.store(1_000, Ordering::Relaxed),
+            |light| light.promise.store(0, Ordering::Relaxed),
+        ),
+        (
+            |light| light.asked.store(0, Ordering::Relaxed),
+            |light| light.asked.store(NOTHING, Ordering::Relaxed),
+        ),
+        (
+            |light| light.wait_node.cancelled.set(true),
+            |light| light.wait_node.cancelled.set(false),
+        ),
+    ];
+    for (change, undo) in changes {
+        light.note_usual();
+        assert!(is_usual());
+        light.look_again();
+        assert!(!is_usual());
+        change(light);
+        light.note_usual();
+        assert!(!is_usual());
+        undo(light);
+    }
+    // Another thread in the same record: no stamp of the one before is its own.
+    light.note_usual();
+    let before = light.stamp.get();
+    light.set_id(ThreadId::new(0, 1));
+    assert!(!light.is_usual(before) && light.stamp.get() == JobStamp::NONE);
 }
 
 #[test]
