@@ -158,7 +158,7 @@ pub(crate) fn give_way(light: &Light) {
 }
 
 /// The storage of the thread is not looked into afterwards: right after a switch that would have to
-/// wait for the thread pointer. What is rare is behind calls, so that this needs few registers.
+/// wait for the thread pointer. Rare cases are behind calls, so that this needs few registers.
 #[inline(always)]
 pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light)) {
     if light.may_end.get() && is_over(light) {

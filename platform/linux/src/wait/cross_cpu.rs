@@ -23,11 +23,8 @@ use crate::entry::request::{enter, open_gate};
 use crate::record::light::{Light, Phase};
 use crate::record::per_cpu::PerCpu;
 use crate::shared::ticket_lock::TicketLock;
-use crate::wait::monitor::{Monitor, MonitorError, SectionEnd, Step, end_or, is_to_end};
+use crate::wait::monitor::{EVERY_CPU, Monitor, MonitorError, SectionEnd, Step, end_or, is_to_end};
 use crate::wait::waiters::After;
-
-/// The place of a home that is a whole run.
-pub(crate) const EVERY_CPU: u64 = 0xFFFF;
 
 impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
     /// State that belongs to all CPUs of the run of its first section. Who waits is served in the
@@ -42,8 +39,8 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         self.home.load(Ordering::Relaxed) & EVERY_CPU == EVERY_CPU
     }
 
-    /// The end of a section between CPUs: who waits does so in its queue before the lock is
-    /// released. Gate: closed on entry, open on return.
+    /// The end of a section between CPUs: a thread that waits does so in its queue before the lock
+    /// is released. Gate: closed on entry, open on return.
     #[inline(never)]
     pub(crate) fn leave_across<R>(
         &self,

@@ -29,9 +29,11 @@ use crate::record::local::current_light;
 use crate::record::per_cpu::PerCpu;
 use crate::record::wait_queue::WaitQueue;
 use crate::shared::ticket_lock::TicketLock;
-use crate::wait::cross_cpu::EVERY_CPU;
 use crate::wait::waiters::{After, Waiters};
 use crate::wait::who::Who;
+
+/// The place of a home that is a whole run.
+pub(crate) const EVERY_CPU: u64 = 0xFFFF;
 
 /// The state `S`, with `QUEUES` queues of waiting threads.
 pub struct Monitor<S, const QUEUES: usize> {

@@ -80,7 +80,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         turn: Turn,
         to: &'static Light,
     ) -> Option<&'static Light> {
-        // What is near and has a timer comes in time, or as the gate opens.
+        // A near instant with a timer comes in time, or as the gate opens.
         let is_near = turn.arm <= now.saturating_add(host.limits.near);
         if is_near && !host.timer_stays(turn.arm) {
             return None;
