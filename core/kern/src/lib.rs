@@ -31,6 +31,7 @@ extern crate alloc;
 mod agenda;
 mod effective;
 mod event;
+mod free;
 mod lock;
 mod manage;
 mod pending;

@@ -26,7 +26,9 @@ use punctual_order::NodeId;
 
 use crate::effective::WaitOrder;
 
-const END: u32 = u32::MAX;
+/// The end of a list, and no lock that is waited for. Uses, locks and threads are counted from 1 in
+/// all lists.
+const END: u32 = 0;
 
 /// Most resources that one thread holds at any one time.
 pub const MAX_NESTING: u32 = 16;
@@ -109,33 +111,19 @@ struct Lock {
     waiters: (u32, u32),
 }
 
-/// What a thread has to do with locks.
-#[derive(Clone, Copy, Debug)]
-struct Links {
-    /// The first of its declared uses, and of the locks of a runtime that it holds.
-    declared: u32,
-    contended: u32,
-    /// The lock that it waits for, and its neighbours among the waiters.
-    waits_for: u32,
-    before: u32,
-    after: u32,
-    /// It is among those to be looked at.
-    is_queued: bool,
-    /// The search that has seen it last.
-    seen: u64,
-}
+/// What a thread has to do with locks: numbers, all of them zero at first. So nothing of the table is
+/// in memory where no thread has to do with any.
+type Links = [u32; 6];
 
-impl Links {
-    const NONE: Links = Links {
-        declared: END,
-        contended: END,
-        waits_for: END,
-        before: END,
-        after: END,
-        is_queued: false,
-        seen: 0,
-    };
-}
+/// The first of its declared uses, and of the locks of a runtime that it holds.
+const DECLARED: usize = 0;
+const CONTENDED: usize = 1;
+/// The lock that it waits for, and its neighbours among the waiters.
+const WAITS_FOR: usize = 2;
+const BEFORE: usize = 3;
+const AFTER: usize = 4;
+/// It is among those to be looked at.
+const IS_QUEUED: usize = 5;
 
 /// All locks of one shard and all uses of them.
 #[derive(Debug)]
@@ -143,6 +131,8 @@ pub(crate) struct Locks {
     locks: Vec<Lock>,
     uses: Vec<Use>,
     threads: Box<[Links]>,
+    /// By thread: the search that has seen it last.
+    seen: Box<[u64]>,
     /// The first of those uses by which a lock of a runtime can be held, and is not.
     free: u32,
     /// First in, first out: threads to be looked at, each at most once.
@@ -151,7 +141,18 @@ pub(crate) struct Locks {
 }
 
 fn small(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(END)
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The number of the one at this place in its table, and the reverse.
+#[inline]
+fn number(place: usize) -> u32 {
+    small(place + 1)
+}
+
+#[inline]
+fn place(number: u32) -> usize {
+    number.wrapping_sub(1) as usize
 }
 
 #[inline]
@@ -164,7 +165,8 @@ impl Locks {
         Locks {
             locks: Vec::with_capacity(threads),
             uses: Vec::with_capacity(threads),
-            threads: vec![Links::NONE; threads].into_boxed_slice(),
+            threads: vec![[END; 6]; threads].into_boxed_slice(),
+            seen: vec![0; threads].into_boxed_slice(),
             free: END,
             queue: VecDeque::with_capacity(threads),
             searches: 0,
@@ -191,7 +193,7 @@ impl Locks {
     /// Declares a use. A second declaration of the same thread and resource widens the first.
     pub(crate) fn declare(&mut self, thread: usize, terms: UseTerms) -> bool {
         if let Some(at) = self.find(thread, terms.resource) {
-            let known = &mut self.uses[at as usize].terms;
+            let known = &mut self.uses[place(at)].terms;
             known.length = known.length.max(terms.length);
             if terms.mode == Mode::Exclusive {
                 known.mode = Mode::Exclusive;
@@ -204,7 +206,7 @@ impl Locks {
             return false;
         }
         let of = self.push_use(small(thread), terms);
-        let next = core::mem::replace(&mut self.threads[thread].declared, of);
+        let next = core::mem::replace(&mut self.threads[thread][DECLARED], of);
         self.get_mut(of).next_of_thread = next;
         self.uses.reserve(self.threads.len());
         true
@@ -213,8 +215,8 @@ impl Locks {
     /// A thread has ended: the next one of its place has uses of its own. Those that wait for a
     /// lock of its runtime wait on, for nobody.
     pub(crate) fn forget(&mut self, thread: usize) {
-        self.threads[thread].declared = END;
-        while let Some(of) = some(self.threads[thread].contended) {
+        self.threads[thread][DECLARED] = END;
+        while let Some(of) = some(self.threads[thread][CONTENDED]) {
             self.abandon(self.get(of).terms.resource);
         }
     }
@@ -232,7 +234,7 @@ impl Locks {
 
     /// Whether somebody waits for a lock of a runtime. O(threads).
     pub(crate) fn has_contended(&self) -> bool {
-        self.threads.iter().any(|links| links.contended != END)
+        self.threads.iter().any(|links| links[CONTENDED] != END)
     }
 
     /// Whether a resource whose users this scheduler orders is handed on otherwise. O(resources).
@@ -249,11 +251,11 @@ impl Locks {
     }
 
     pub(crate) fn get(&self, of: u32) -> &Use {
-        &self.uses[of as usize]
+        &self.uses[place(of)]
     }
 
     pub(crate) fn get_mut(&mut self, of: u32) -> &mut Use {
-        &mut self.uses[of as usize]
+        &mut self.uses[place(of)]
     }
 
     /// The use that `thread` declared of `resource`. O(uses of the thread).
@@ -264,7 +266,8 @@ impl Locks {
 
     /// The first of the declared uses of a thread.
     pub(crate) fn first_use(&self, thread: usize) -> Option<u32> {
-        self.threads.get(thread).and_then(|t| some(t.declared))
+        let links = self.threads.get(thread)?;
+        some(links[DECLARED])
     }
 
     /// The use after this one, of the same thread.
@@ -279,7 +282,7 @@ impl Locks {
 
     /// The locks of a runtime that a thread holds and others wait for.
     fn contended_of(&self, thread: usize) -> impl Iterator<Item = u32> + '_ {
-        core::iter::successors(some(self.threads[thread].contended), |&of| {
+        core::iter::successors(some(self.threads[thread][CONTENDED]), |&of| {
             self.next_use(of)
         })
     }
@@ -339,16 +342,16 @@ impl Locks {
     /// The lock that a thread waits for.
     #[inline]
     pub(crate) fn waits_for(&self, thread: usize) -> Option<u32> {
-        some(self.threads[thread].waits_for)
+        some(self.threads[thread][WAITS_FOR]).map(|lock| lock - 1)
     }
 
     pub(crate) fn first_waiter(&self, lock: u32) -> Option<usize> {
-        some(self.locks[lock as usize].waiters.0).map(|thread| thread as usize)
+        some(self.locks[lock as usize].waiters.0).map(place)
     }
 
     /// Who waits for the same lock, and came next.
     pub(crate) fn next_waiter(&self, thread: usize) -> Option<usize> {
-        some(self.threads[thread].after).map(|thread| thread as usize)
+        some(self.threads[thread][AFTER]).map(place)
     }
 
     /// Who waits for a lock, in the order of their asking.
@@ -359,11 +362,12 @@ impl Locks {
     /// A thread, which waits for nothing, waits for a lock behind all others.
     pub(crate) fn wait(&mut self, thread: usize, lock: u32) {
         let (first, last) = self.locks[lock as usize].waiters;
-        let me = small(thread);
+        let me = number(thread);
         let links = &mut self.threads[thread];
-        (links.waits_for, links.before, links.after) = (lock, last, END);
+        links[WAITS_FOR] = lock + 1;
+        (links[BEFORE], links[AFTER]) = (last, END);
         match some(last) {
-            Some(last) => self.threads[last as usize].after = me,
+            Some(last) => self.threads[place(last)][AFTER] = me,
             None => debug_assert!(first == END, "INV-LOCK: the list of waiters has two ends"),
         }
         let first = if first == END { me } else { first };
@@ -376,14 +380,14 @@ impl Locks {
         let lock = self.waits_for(thread)?;
         self.look_at_holders(lock);
         let links = &mut self.threads[thread];
-        links.waits_for = END;
-        let (before, after) = (links.before, links.after);
+        links[WAITS_FOR] = END;
+        let (before, after) = (links[BEFORE], links[AFTER]);
         match some(before) {
-            Some(before) => self.threads[before as usize].after = after,
+            Some(before) => self.threads[place(before)][AFTER] = after,
             None => self.locks[lock as usize].waiters.0 = after,
         }
         match some(after) {
-            Some(after) => self.threads[after as usize].before = before,
+            Some(after) => self.threads[place(after)][BEFORE] = before,
             None => self.locks[lock as usize].waiters.1 = before,
         }
         let left = &self.locks[lock as usize];
@@ -447,7 +451,7 @@ impl Locks {
             length: Work::MAX,
             priority: Priority::LOWEST,
         };
-        self.push_use(END, terms)
+        self.push_use(u32::MAX, terms)
     }
 
     fn push_use(&mut self, thread: u32, terms: UseTerms) -> u32 {
@@ -458,7 +462,7 @@ impl Locks {
             next_of_thread: END,
             next_holder: END,
         });
-        small(self.uses.len() - 1)
+        small(self.uses.len())
     }
 
     /// A lock of a runtime that somebody waits for is `to`'s from now on. One thread holds one lock
@@ -486,7 +490,7 @@ impl Locks {
     }
 
     fn link(&mut self, of: u32, holder: usize) {
-        let next = core::mem::replace(&mut self.threads[holder].contended, of);
+        let next = core::mem::replace(&mut self.threads[holder][CONTENDED], of);
         let user = self.get_mut(of);
         (user.thread, user.next_of_thread) = (small(holder), next);
     }
@@ -499,13 +503,13 @@ impl Locks {
             .find(|&at| self.get(at).next_of_thread == of);
         match before {
             Some(before) => self.get_mut(before).next_of_thread = next,
-            None => self.threads[holder].contended = next,
+            None => self.threads[holder][CONTENDED] = next,
         }
     }
 
     /// Puts a thread behind those to be looked at, unless it is among them.
     pub(crate) fn look_at(&mut self, thread: usize) {
-        if !core::mem::replace(&mut self.threads[thread].is_queued, true) {
+        if core::mem::replace(&mut self.threads[thread][IS_QUEUED], 1) == 0 {
             self.queue.push_back(small(thread));
         }
     }
@@ -518,7 +522,7 @@ impl Locks {
     /// The next thread to be looked at.
     pub(crate) fn next_to_look_at(&mut self) -> Option<usize> {
         let thread = self.queue.pop_front()? as usize;
-        self.threads[thread].is_queued = false;
+        self.threads[thread][IS_QUEUED] = 0;
         Some(thread)
     }
 
@@ -540,7 +544,7 @@ impl Locks {
         let mut found = false;
         while let Some(holder) = self.next_to_look_at() {
             found |= holder == thread;
-            let seen = core::mem::replace(&mut self.threads[holder].seen, self.searches);
+            let seen = core::mem::replace(&mut self.seen[holder], self.searches);
             if seen == self.searches {
                 continue;
             }
@@ -573,10 +577,10 @@ impl Locks {
             let mut before = END;
             for thread in self.waiters(lock) {
                 let links = &self.threads[thread];
-                if links.waits_for != lock || links.before != before {
+                if links[WAITS_FOR] != lock + 1 || links[BEFORE] != before {
                     return Err("I6: whoever waits for a lock is in its list");
                 }
-                before = small(thread);
+                before = number(thread);
             }
         }
         Ok(())

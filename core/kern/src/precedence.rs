@@ -67,24 +67,23 @@ struct Notification {
     next: u32,
 }
 
-/// The end of a list.
-const END: u32 = u32::MAX;
+/// The end of a list. Edges and notifications are counted from 1 in all lists.
+const END: u32 = 0;
 
 /// The newest of the edges of a thread, as a successor and as a predecessor, and of its
-/// notifications. Each leads to the next older one.
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    incoming: u32,
-    outgoing: u32,
-    notifications: u32,
-}
+/// notifications. Each leads to the next older one. All of them are zero, and thus not in memory,
+/// where no thread near it has any; the record of the thread says that
+/// ([`crate::thread::Thread::is_followed`]).
+type Ends = [u32; 3];
 
-impl Ends {
-    const NONE: Ends = Ends {
-        incoming: END,
-        outgoing: END,
-        notifications: END,
-    };
+const INCOMING: usize = 0;
+const OUTGOING: usize = 1;
+const NOTIFICATIONS: usize = 2;
+
+/// The place in its table of the one that a list names; beyond all tables at the end of the list.
+#[inline]
+fn place(number: u32) -> usize {
+    number.wrapping_sub(1) as usize
 }
 
 /// All edges of one shard. Nothing allocates after setup.
@@ -107,7 +106,7 @@ impl Precedences {
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
-            threads: vec![Ends::NONE; threads].into_boxed_slice(),
+            threads: vec![[END; 3]; threads].into_boxed_slice(),
             outbox: Vec::new(),
         }
     }
@@ -125,16 +124,16 @@ impl Precedences {
     /// Adds an edge to a thread from a thread or a remote predecessor; `false`: there is no such
     /// remote one.
     pub(crate) fn add_edge(&mut self, successor: usize, edge: Edge) -> bool {
-        let id = small(self.edges.len());
+        let id = small(self.edges.len() + 1);
         let outgoing = match edge.from {
-            Source::Local(thread) => &mut self.threads[thread.index()].outgoing,
+            Source::Local(thread) => &mut self.threads[thread.index()][OUTGOING],
             Source::Remote { slot } => match self.remotes.get_mut(slot as usize) {
                 Some(remote) => &mut remote.outgoing,
                 None => return false,
             },
         };
         let next_outgoing = core::mem::replace(outgoing, id);
-        let incoming = &mut self.threads[successor].incoming;
+        let incoming = &mut self.threads[successor][INCOMING];
         let next_incoming = core::mem::replace(incoming, id);
         self.edges.push(EdgeState {
             edge,
@@ -148,8 +147,8 @@ impl Precedences {
     }
 
     pub(crate) fn add_notification(&mut self, thread: usize, to: CpuId, slot: u32) {
-        let id = small(self.notifications.len());
-        let newest = &mut self.threads[thread].notifications;
+        let id = small(self.notifications.len() + 1);
+        let newest = &mut self.threads[thread][NOTIFICATIONS];
         let next = core::mem::replace(newest, id);
         self.notifications.push(Notification {
             thread: small(thread),
@@ -161,8 +160,9 @@ impl Precedences {
         self.outbox.reserve(self.notifications.len());
     }
 
+    /// Whether a thread has predecessors, as its record says too.
     pub(crate) fn has_predecessors(&self, successor: usize) -> bool {
-        self.threads[successor].incoming != END
+        self.threads[successor][INCOMING] != END
     }
 
     /// Marks what the job of `successor` that arrived at `arrival` still needs; returns how many
@@ -175,8 +175,8 @@ impl Precedences {
         local: impl Fn(ThreadId, bool) -> (u64, u64),
     ) -> u32 {
         let mut unsatisfied = 0;
-        let mut at = self.threads[successor].incoming;
-        while let Some(state) = self.edges.get_mut(at as usize) {
+        let mut at = self.threads[successor][INCOMING];
+        while let Some(state) = self.edges.get_mut(place(at)) {
             at = state.next_incoming;
             let strict = state.edge.strict;
             let (needed, frontier) = match state.edge.from {
@@ -197,8 +197,8 @@ impl Precedences {
     /// Forgets what `successor` waits for and waited for: it has ended, and the next thread of its
     /// place has precedences of its own.
     pub(crate) fn forget(&mut self, successor: usize) {
-        let mut at = core::mem::replace(&mut self.threads[successor].incoming, END);
-        while let Some(state) = self.edges.get_mut(at as usize) {
+        let mut at = core::mem::replace(&mut self.threads[successor][INCOMING], END);
+        while let Some(state) = self.edges.get_mut(place(at)) {
             state.waiting = false;
             at = state.next_incoming;
         }
@@ -207,7 +207,7 @@ impl Precedences {
     /// The newest of the edges that leave a predecessor.
     pub(crate) fn first_edge_from(&self, source: Source) -> Option<u32> {
         let edge = match source {
-            Source::Local(thread) => self.threads[thread.index()].outgoing,
+            Source::Local(thread) => self.threads[thread.index()][OUTGOING],
             Source::Remote { slot } => self.remotes[slot as usize].outgoing,
         };
         (edge != END).then_some(edge)
@@ -215,13 +215,13 @@ impl Precedences {
 
     /// The next older edge of the same predecessor.
     pub(crate) fn edge_after(&self, edge: u32) -> Option<u32> {
-        let next = self.edges[edge as usize].next_outgoing;
+        let next = self.edges[place(edge)].next_outgoing;
         (next != END).then_some(next)
     }
 
     /// The predecessor of an edge is so far: the successor, if this edge just came free.
     pub(crate) fn advance(&mut self, edge: u32, frontier: u64) -> Option<usize> {
-        let state = &mut self.edges[edge as usize];
+        let state = &mut self.edges[place(edge)];
         let freed = state.waiting && frontier >= state.needed;
         state.waiting &= !freed;
         freed.then_some(state.successor as usize)
@@ -235,11 +235,10 @@ impl Precedences {
             .is_some()
     }
 
-    /// Whether anything, here or on another CPU, waits for jobs of a thread.
-    #[inline]
+    /// Whether anything, here or on another CPU, waits for jobs of a thread, as its record says too.
     pub(crate) fn is_followed(&self, thread: usize) -> bool {
         let ends = &self.threads[thread];
-        ends.notifications != END || ends.outgoing != END
+        ends[NOTIFICATIONS] != END || ends[OUTGOING] != END
     }
 
     /// How far a remote predecessor is; `None` when there is none of this number.
@@ -250,8 +249,8 @@ impl Precedences {
     }
 
     pub(crate) fn notify(&mut self, thread: usize) {
-        let mut at = self.threads[thread].notifications;
-        while let Some(notification) = self.notifications.get_mut(at as usize) {
+        let mut at = self.threads[thread][NOTIFICATIONS];
+        while let Some(notification) = self.notifications.get_mut(place(at)) {
             if !notification.dirty {
                 notification.dirty = true;
                 self.outbox.push(at);
@@ -266,7 +265,7 @@ impl Precedences {
     }
 
     pub(crate) fn take_message(&mut self, frontier: impl Fn(usize) -> u64) -> Option<Message> {
-        let notification = &mut self.notifications[self.outbox.pop()? as usize];
+        let notification = &mut self.notifications[place(self.outbox.pop()?)];
         notification.dirty = false;
         let frontier = frontier(notification.thread as usize);
         Some(Message {

@@ -39,6 +39,7 @@ use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 use crate::agenda::Agenda;
 use crate::effective::WaitOrder;
 use crate::event::{Decision, Entry, Event};
+use crate::free::Free;
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
@@ -73,7 +74,7 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 #[derive(Debug)]
 pub struct Shard<P> {
     threads: Box<[Thread]>,
-    free: Vec<u32>,
+    free: Free,
     rares: Rares,
     pool: Pool,
     timeline: Timeline,

@@ -191,6 +191,11 @@ pub(crate) struct Thread {
     pub(crate) has_ceiling: bool,
     /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
     pub(crate) waits_plainly: bool,
+    /// Its body runs once per job ([`Class::runs_per_job`]).
+    pub(crate) runs_per_job: bool,
+    /// It has predecessors, or somebody waits for its jobs ([`crate::precedence`]).
+    pub(crate) has_predecessors: bool,
+    pub(crate) is_followed: bool,
 
     // Allotments are counted from 1; `taken` <= `granted`.
     pub(crate) budget: Work,
@@ -283,7 +288,7 @@ impl Thread {
         self.taken = allotment;
         let full = self.constraint.class.budget().unwrap_or_default();
         let debt = core::mem::take(&mut self.debt);
-        if !self.constraint.class.runs_per_job() {
+        if !self.runs_per_job {
             self.budget = full;
             return;
         }
@@ -512,7 +517,7 @@ impl Thread {
     /// Whether it is an endless body that nothing is promised to (any more): such a body can
     /// change at once, where a job is to be completed first. Not while it holds a resource.
     pub(crate) fn can_change_at_once(&self) -> bool {
-        self.band == Band::Background && !self.constraint.class.runs_per_job() && self.held == 0
+        self.band == Band::Background && !self.runs_per_job && self.held == 0
     }
 
     /// The absolute deadline of a job that arrives at `arrival`.

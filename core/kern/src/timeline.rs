@@ -26,11 +26,15 @@ const NEVER: Due = Due(u128::MAX);
 
 const NOTHING: Group = Group([NEVER; ARITY as usize]);
 
-/// The place of a timer that is not set.
-const ABSENT: u32 = u32::MAX;
+/// The place of a timer that is not set. All are so at first: a table of zeros is in memory only as
+/// far as it is used.
+const ABSENT: u32 = 0;
 
 /// The place of a timer that is in the line.
-const IN_LINE: u32 = u32::MAX - 1;
+const IN_LINE: u32 = u32::MAX;
+
+/// No thread is next to this one in the line.
+const NOBODY: u32 = u32::MAX;
 
 /// Two timers per thread; equal instants in the order of the file.
 ///
@@ -74,6 +78,7 @@ struct Line {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
 struct Link {
     at: Instant,
     order: u32,
@@ -110,7 +115,7 @@ impl Due {
 
     #[inline]
     fn id(self) -> u32 {
-        u32::try_from(self.0 & u128::from(u32::MAX)).unwrap_or(ABSENT)
+        u32::try_from(self.0 & u128::from(u32::MAX)).unwrap_or(u32::MAX)
     }
 
     #[inline]
@@ -338,8 +343,8 @@ impl Line {
         let link = Link {
             at: Instant::MAX,
             order: 0,
-            next: ABSENT,
-            previous: ABSENT,
+            next: NOBODY,
+            previous: NOBODY,
         };
         Line {
             links: vec![link; threads].into_boxed_slice(),
@@ -357,14 +362,14 @@ impl Line {
     fn second_is_later(&self, now: Instant) -> bool {
         let next = self.links[self.head.thread()].next;
         let second = self.links.get(next as usize);
-        second.is_none_or(|second| second.at > now)
+        second.is_none_or(|second| { second.at } > now)
     }
 
     /// A timer that is not here, and is not before the last.
     #[inline]
     fn append(&mut self, due: Due) {
         let thread = due.id() / 2;
-        let mut previous = ABSENT;
+        let mut previous = NOBODY;
         if self.head == NEVER {
             self.head = due;
         } else {
@@ -374,7 +379,7 @@ impl Line {
         self.links[thread as usize] = Link {
             at: due.at(),
             order: due.order(),
-            next: ABSENT,
+            next: NOBODY,
             previous,
         };
         self.tail = due;
@@ -392,10 +397,10 @@ impl Line {
             return;
         }
         let next = link.next;
-        (link.next, link.previous) = (ABSENT, last);
+        (link.next, link.previous) = (NOBODY, last);
         self.links[last as usize].next = first;
         let head = &mut self.links[next as usize];
-        head.previous = ABSENT;
+        head.previous = NOBODY;
         self.head = Due::new(head.at, head.order, next * 2);
     }
 
@@ -404,7 +409,7 @@ impl Line {
         let next = self.links[self.head.thread()].next;
         match self.links.get_mut(next as usize) {
             Some(link) => {
-                link.previous = ABSENT;
+                link.previous = NOBODY;
                 self.head = Due::new(link.at, link.order, next * 2);
             }
             None => (self.head, self.tail) = (NEVER, Due(0)),

@@ -10,14 +10,31 @@ use alloc::vec::Vec;
 use punctual_model::ThreadId;
 
 const ARITY: usize = 4;
-pub(crate) const ABSENT: u32 = u32::MAX;
+
+/// The place of an id that is not there. All are so at first, and a table of them is in memory only
+/// as far as it is used: the system hands out zeros.
+pub(crate) const ABSENT: u32 = 0;
+
+/// Where the smallest key is: no place in a heap is [`ABSENT`].
+pub(crate) const ROOT: usize = ARITY - 1;
 
 /// A heap of ids in 0..capacity, each at most once, smallest key first. Keys must be distinct
 /// where the order of equals matters to the caller.
 #[derive(Debug)]
 pub struct IndexedHeap<K> {
-    entries: Vec<Entry<K>>,
+    heap: Heap<K>,
     place: Box<[u32]>,
+}
+
+/// The entries of a heap. Its owner has the table of places, by id.
+///
+/// ```text
+///   places    0 to 2: copies that nobody reads    3: root    4 to 7: children of the root
+///   children of place p: from (p - 2) · 4         8 to 11: children of place 4 ...
+/// ```
+#[derive(Debug)]
+pub(crate) struct Heap<K> {
+    entries: Vec<Entry<K>>,
 }
 
 /// An id with its key, and what else the owner of the heap wants to find with it.
@@ -39,14 +56,14 @@ impl<K> Entry<K> {
 
 #[inline]
 pub(crate) fn to_u32(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(ABSENT)
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 impl<K: Ord + Copy> IndexedHeap<K> {
     /// Room for ids below `capacity`; nothing is allocated later.
     pub fn new(capacity: usize) -> Self {
         IndexedHeap {
-            entries: Vec::with_capacity(capacity),
+            heap: Heap::new(capacity),
             place: vec![ABSENT; capacity].into_boxed_slice(),
         }
     }
@@ -54,25 +71,19 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     /// The smallest key, with its id.
     #[inline]
     pub fn first(&self) -> Option<(K, u32)> {
-        self.entries.first().map(|entry| (entry.key, entry.id))
-    }
-
-    /// The first entry, whole.
-    #[inline]
-    pub(crate) fn head(&self) -> Option<&Entry<K>> {
-        self.entries.first()
+        self.heap.head().map(|entry| (entry.key, entry.id))
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.heap.len()
     }
 
     /// Whether an id is there.
@@ -81,95 +92,126 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
     }
 
-    /// The entry of an id that is there.
-    pub(crate) fn get(&self, id: u32) -> Option<&Entry<K>> {
-        self.entries.get(*self.place.get(id as usize)? as usize)
-    }
-
     /// Inserts `id`, or moves it to its new key. An id beyond the capacity is ignored (debug:
     /// caught).
     #[inline]
     pub fn set(&mut self, id: u32, key: K) {
-        self.put_in(Entry { key, id, tag: 0 });
-    }
-
-    #[inline]
-    pub(crate) fn put_in(&mut self, entry: Entry<K>) {
-        debug_assert!(
-            (entry.id as usize) < self.place.len(),
-            "id beyond the heap's capacity"
-        );
-        let Some(&place) = self.place.get(entry.id as usize) else {
-            return;
-        };
-        if place == ABSENT {
-            self.entries.push(entry);
-            self.up(self.entries.len() - 1, entry);
-        } else {
-            let at = place as usize;
-            if entry.key < self.entries[at].key {
-                self.up(at, entry);
-            } else {
-                self.down(at, entry);
-            }
+        debug_assert!((id as usize) < self.place.len(), "id beyond the capacity");
+        let entry = Entry { key, id, tag: 0 };
+        match self.place.get(id as usize) {
+            None => {}
+            Some(&ABSENT) => self.heap.insert(&mut self.place, entry),
+            Some(&at) => self.heap.renew(&mut self.place, at, entry),
         }
     }
 
     /// Removes an id, if it is there.
     #[inline]
     pub fn remove(&mut self, id: u32) {
-        let Some(&place) = self.place.get(id as usize) else {
+        let Some(place) = self.place.get_mut(id as usize) else {
             return;
         };
-        if place != ABSENT {
-            self.remove_at(id, place as usize);
+        let at = core::mem::replace(place, ABSENT);
+        if at != ABSENT {
+            self.heap.remove_at(&mut self.place, at);
+        }
+    }
+}
+
+impl<K: Ord + Copy> Heap<K> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Heap {
+            entries: Vec::with_capacity(capacity + ROOT),
         }
     }
 
-    fn remove_at(&mut self, id: u32, at: usize) {
-        self.place[id as usize] = ABSENT;
+    /// The entry with the smallest key.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<&Entry<K>> {
+        self.entries.get(ROOT)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.len() <= ROOT
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len().saturating_sub(ROOT)
+    }
+
+    /// The entry at a place.
+    pub(crate) fn get(&self, at: u32) -> Option<&Entry<K>> {
+        self.entries.get(at as usize)
+    }
+
+    /// An entry whose id is not there, and is below the capacity.
+    #[inline]
+    pub(crate) fn insert(&mut self, places: &mut [u32], entry: Entry<K>) {
+        while self.entries.len() < ROOT {
+            self.entries.push(entry);
+        }
+        self.entries.push(entry);
+        self.up(places, self.entries.len() - 1, entry);
+    }
+
+    /// The entry at a place has another key.
+    #[inline]
+    pub(crate) fn renew(&mut self, places: &mut [u32], at: u32, entry: Entry<K>) {
+        let at = at as usize;
+        if entry.key < self.entries[at].key {
+            self.up(places, at, entry);
+        } else {
+            self.down(places, at, entry);
+        }
+    }
+
+    /// The entry at a place leaves; its id is absent already.
+    pub(crate) fn remove_at(&mut self, places: &mut [u32], at: u32) {
+        let at = at as usize;
         let Some(last) = self.entries.pop() else {
             return;
         };
         if at == self.entries.len() {
             return;
         }
-        if at > 0 && last.key < self.entries[(at - 1) / ARITY].key {
-            self.up(at, last);
+        if at > ROOT && last.key < self.entries[at / ARITY + 2].key {
+            self.up(places, at, last);
         } else {
-            self.down(at, last);
+            self.down(places, at, last);
         }
     }
 
     #[inline]
-    fn put(&mut self, at: usize, entry: Entry<K>) {
+    fn put(&mut self, places: &mut [u32], at: usize, entry: Entry<K>) {
         self.entries[at] = entry;
-        self.place[entry.id as usize] = to_u32(at);
+        places[entry.id as usize] = to_u32(at);
     }
 
     #[inline]
-    fn up(&mut self, mut at: usize, entry: Entry<K>) {
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
+    fn up(&mut self, places: &mut [u32], mut at: usize, entry: Entry<K>) {
+        while at > ROOT {
+            let parent = at / ARITY + 2;
             if self.entries[parent].key <= entry.key {
                 break;
             }
-            self.put(at, self.entries[parent]);
+            self.put(places, at, self.entries[parent]);
             at = parent;
         }
-        self.put(at, entry);
+        self.put(places, at, entry);
     }
 
     #[inline]
-    fn down(&mut self, mut at: usize, entry: Entry<K>) {
+    fn down(&mut self, places: &mut [u32], mut at: usize, entry: Entry<K>) {
         while let Some((child, least)) = self.least_child(at) {
             if entry.key <= least.key {
                 break;
             }
-            self.put(at, least);
+            self.put(places, at, least);
             at = child;
         }
-        self.put(at, entry);
+        self.put(places, at, entry);
     }
 
     /// Written without jumps between the children: which of them is the least is anybody's guess,
@@ -177,7 +219,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     /// entries moved.
     #[inline]
     fn least_child(&self, at: usize) -> Option<(usize, Entry<K>)> {
-        let first = at * ARITY + 1;
+        let first = (at - 2) * ARITY;
         let rest = self.entries.get(first..)?;
         let least = match rest.first_chunk::<ARITY>() {
             Some(all) => {
@@ -230,7 +272,7 @@ mod tests {
             }
             list.sort_unstable();
             assert_eq!(heap.first(), list.first().copied());
-            assert_eq!(heap.entries.len(), list.len());
+            assert_eq!(heap.len(), list.len());
             assert_eq!(heap.contains(id), list.iter().any(|e| e.1 == id));
         }
     }

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use punctual_model::ThreadId;
 
-use crate::heap::{ABSENT, Entry, IndexedHeap, to_u32};
+use crate::heap::{ABSENT, Entry, Heap, to_u32};
 
 /// The ready threads of a policy, smallest key first. O(log n) per change, O(1) to look, and O(1)
 /// to put a thread behind all others.
@@ -28,15 +28,24 @@ use crate::heap::{ABSENT, Entry, IndexedHeap, to_u32};
 #[derive(Debug)]
 pub struct ReadyQueue<K> {
     run: Run<K>,
-    heap: IndexedHeap<K>,
+    heap: Heap<K>,
+    /// By index: nowhere ([`ABSENT`]), a place of the heap, or a link of the run with [`IN_RUN`].
+    place: Box<[u32]>,
 }
+
+/// The link of an entry of the run is a place with this.
+const IN_RUN: u32 = 1 << 31;
+
+/// No link.
+const END: u32 = u32::MAX;
 
 impl<K: Ord + Copy> ReadyQueue<K> {
     /// A queue for threads with an index below `capacity`; nothing is allocated later.
     pub fn new(capacity: usize) -> Self {
         ReadyQueue {
             run: Run::new(capacity),
-            heap: IndexedHeap::new(capacity),
+            heap: Heap::new(capacity),
+            place: vec![ABSENT; capacity].into_boxed_slice(),
         }
     }
 
@@ -45,15 +54,15 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     pub fn insert(&mut self, thread: ThreadId, key: K) {
         let (id, tag) = (to_u32(thread.index()), thread.generation());
         let entry = Entry { key, id, tag };
-        if thread.index() >= self.run.place.len() {
-            return;
+        match self.place.get(thread.index()) {
+            None => {}
+            Some(&ABSENT) => self.place(entry),
+            Some(&at) if at >= IN_RUN => {
+                self.run.unlink(at - IN_RUN);
+                self.place(entry);
+            }
+            Some(&at) => self.heap.renew(&mut self.place, at, entry),
         }
-        if self.run.contains(entry.id) {
-            self.run.unlink(entry.id);
-        } else if self.heap.contains(entry.id) {
-            return self.heap.put_in(entry);
-        }
-        self.place(entry);
     }
 
     /// Gives the first thread a new key. O(1) if nobody's is greater.
@@ -64,11 +73,12 @@ impl<K: Ord + Copy> ReadyQueue<K> {
                 let _ = self.run.rotate(key);
                 return;
             }
-            if let Some(first) = self.run.take_first() {
+            if let Some(&first) = self.run.head() {
+                self.run.unlink(self.run.first);
                 self.place(Entry { key, ..first });
             }
         } else if let Some(&first) = self.heap.head() {
-            self.heap.remove(first.id);
+            self.remove(first.thread());
             self.place(Entry { key, ..first });
         }
     }
@@ -110,11 +120,13 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         debug_assert!(!self.contains(thread), "not there");
         let goes_first = |head: Option<&Entry<K>>| head.is_none_or(|head| key < head.key);
         let (id, tag) = (to_u32(thread.index()), thread.generation());
-        let has_place = thread.index() < self.run.place.len();
-        if !has_place || !goes_first(self.run.head()) || !goes_first(self.heap.head()) {
+        let Some(place) = self.place.get_mut(thread.index()) else {
+            return false;
+        };
+        if !goes_first(self.run.head()) || !goes_first(self.heap.head()) {
             return false;
         }
-        self.run.prepend_fast(Entry { key, id, tag });
+        *place = IN_RUN | self.run.prepend_fast(Entry { key, id, tag });
         true
     }
 
@@ -134,6 +146,9 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         };
         let next = next.thread();
         self.run.unlink_first();
+        if let Some(place) = self.place.get_mut(thread.index()) {
+            *place = ABSENT;
+        }
         Some(next)
     }
 
@@ -150,7 +165,7 @@ impl<K: Ord + Copy> ReadyQueue<K> {
             return false;
         }
         self.remove(to);
-        self.run.rename_first(to, key);
+        self.rename_first(thread, to, key);
         true
     }
 
@@ -165,10 +180,10 @@ impl<K: Ord + Copy> ReadyQueue<K> {
             let is_first = self.heap.head().is_none_or(|heap| key < heap.key);
             head.thread() == thread && key <= head.key && is_first
         }) && self.run.is_before_second(key);
-        if !is_first || behind <= key || to.index() >= self.run.place.len() {
+        if !is_first || behind <= key || to.index() >= self.place.len() {
             return false;
         }
-        self.run.rename_first(to, key);
+        self.rename_first(thread, to, key);
         let (id, tag) = (to_u32(thread.index()), thread.generation());
         let entry = Entry {
             key: behind,
@@ -176,48 +191,65 @@ impl<K: Ord + Copy> ReadyQueue<K> {
             tag,
         };
         match self.run.is_before_second(behind) {
-            true => self.run.insert_second(entry),
+            true => self.place[id as usize] = IN_RUN | self.run.insert_second(entry),
             false => self.place(entry),
         }
         true
     }
 
+    /// The first of the run leaves its place to a thread that is nowhere, with a key that belongs
+    /// there.
+    #[inline]
+    fn rename_first(&mut self, first: ThreadId, to: ThreadId, key: K) {
+        let (id, tag) = (to_u32(to.index()), to.generation());
+        self.run.links[self.run.first as usize].entry = Entry { key, id, tag };
+        self.place[first.index()] = ABSENT;
+        self.place[to.index()] = IN_RUN | self.run.first;
+    }
+
     /// The key of a thread that is there.
     #[cold]
     fn key_of(&self, thread: ThreadId) -> Option<K> {
-        let id = to_u32(thread.index());
-        let entry = self.run.get(id).or_else(|| self.heap.get(id))?;
+        let entry = match *self.place.get(thread.index())? {
+            ABSENT => return None,
+            at if at >= IN_RUN => &self.run.links.get((at - IN_RUN) as usize)?.entry,
+            at => self.heap.get(at)?,
+        };
         (entry.tag == thread.generation()).then_some(entry.key)
     }
 
     /// Puts an entry that is nowhere where it belongs.
     #[inline]
     fn place(&mut self, entry: Entry<K>) {
-        if self.run.last_key().is_none_or(|last| last <= entry.key) {
-            self.run.append(entry);
+        let link = if self.run.last_key().is_none_or(|last| last <= entry.key) {
+            self.run.append(entry)
         } else if self.run.head().is_some_and(|first| entry.key < first.key) {
-            self.run.prepend(entry);
+            self.run.prepend(entry)
         } else {
-            self.heap.put_in(entry);
-        }
+            return self.heap.insert(&mut self.place, entry);
+        };
+        self.place[entry.id as usize] = IN_RUN | link;
     }
 
     /// Removes a thread if it is there.
     #[inline]
     pub fn remove(&mut self, thread: ThreadId) {
-        let id = to_u32(thread.index());
-        if self.run.contains(id) {
-            self.run.unlink(id);
-        } else {
-            self.heap.remove(id);
+        let Some(place) = self.place.get_mut(thread.index()) else {
+            return;
+        };
+        let at = core::mem::replace(place, ABSENT);
+        if at >= IN_RUN {
+            self.run.unlink(at - IN_RUN);
+        } else if at != ABSENT {
+            self.heap.remove_at(&mut self.place, at);
         }
     }
 
     /// Whether a thread is there.
     #[inline]
     pub fn contains(&self, thread: ThreadId) -> bool {
-        let id = to_u32(thread.index());
-        self.run.contains(id) || self.heap.contains(id)
+        let place = self.place.get(thread.index());
+        place.is_some_and(|&place| place != ABSENT)
     }
 
     /// The thread with the smallest key, and that key.
@@ -250,13 +282,11 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     }
 }
 
-/// Entries in ascending order, linked, each id at most once.
+/// Entries in ascending order, linked. Its owner has the table of places.
 #[derive(Debug)]
 struct Run<K> {
     /// Links, taken from the free ones, or made (within the capacity) when none is free.
     links: Vec<Link<K>>,
-    /// Which link an id has.
-    place: Box<[u32]>,
     first: u32,
     last: u32,
     free: u32,
@@ -275,22 +305,11 @@ impl<K: Ord + Copy> Run<K> {
     fn new(capacity: usize) -> Self {
         Run {
             links: Vec::with_capacity(capacity),
-            place: vec![ABSENT; capacity].into_boxed_slice(),
-            first: ABSENT,
-            last: ABSENT,
-            free: ABSENT,
+            first: END,
+            last: END,
+            free: END,
             len: 0,
         }
-    }
-
-    #[inline]
-    fn contains(&self, id: u32) -> bool {
-        self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
-    }
-
-    fn get(&self, id: u32) -> Option<&Entry<K>> {
-        let at = *self.place.get(id as usize)?;
-        self.links.get(at as usize).map(|link| &link.entry)
     }
 
     #[inline]
@@ -312,12 +331,12 @@ impl<K: Ord + Copy> Run<K> {
         Some(last.entry.key)
     }
 
-    /// An entry whose id is not here and whose key is not smaller than the last.
+    /// An entry whose key is not smaller than the last: its link.
     #[inline]
-    fn append(&mut self, entry: Entry<K>) {
+    fn append(&mut self, entry: Entry<K>) -> u32 {
         let at = self.link(Link {
             entry,
-            next: ABSENT,
+            next: END,
             previous: self.last,
         });
         match self.links.get_mut(self.last as usize) {
@@ -325,11 +344,12 @@ impl<K: Ord + Copy> Run<K> {
             None => self.first = at,
         }
         self.last = at;
+        at
     }
 
-    /// [`Run::prepend`] of an entry whose id is below the capacity, inlined; also to an empty run.
+    /// [`Run::prepend`], inlined; also to an empty run.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn prepend_fast(&mut self, entry: Entry<K>) {
+    fn prepend_fast(&mut self, entry: Entry<K>) -> u32 {
         let (at, first) = (self.free, self.first);
         let Some(link) = self.links.get_mut(at as usize) else {
             return match self.len {
@@ -341,36 +361,35 @@ impl<K: Ord + Copy> Run<K> {
         *link = Link {
             entry,
             next: first,
-            previous: ABSENT,
+            previous: END,
         };
         match self.links.get_mut(first as usize) {
             Some(after) => after.previous = at,
             None => self.last = at,
         }
-        if let Some(place) = self.place.get_mut(entry.id as usize) {
-            *place = at;
-        }
         self.first = at;
         self.len += 1;
+        at
     }
 
-    /// An entry whose id is not here and whose key is smaller than the first, which there is.
+    /// An entry whose key is smaller than the first, which there is: its link.
     #[inline]
-    fn prepend(&mut self, entry: Entry<K>) {
+    fn prepend(&mut self, entry: Entry<K>) -> u32 {
         let at = self.link(Link {
             entry,
             next: self.first,
-            previous: ABSENT,
+            previous: END,
         });
         self.links[self.first as usize].previous = at;
         self.first = at;
+        at
     }
 
     /// Puts a link into a free place.
     #[inline]
     fn link(&mut self, link: Link<K>) -> u32 {
-        let id = link.entry.id;
-        let at = match self.links.get_mut(self.free as usize) {
+        self.len += 1;
+        match self.links.get_mut(self.free as usize) {
             Some(free) => {
                 let at = self.free;
                 self.free = free.next;
@@ -381,10 +400,7 @@ impl<K: Ord + Copy> Run<K> {
                 self.links.push(link);
                 to_u32(self.links.len() - 1)
             }
-        };
-        self.place[id as usize] = at;
-        self.len += 1;
-        at
+        }
     }
 
     /// The first goes to the end, with a key that is not smaller than the last: the thread that is
@@ -399,11 +415,11 @@ impl<K: Ord + Copy> Run<K> {
             return link.entry.thread();
         }
         let next = link.next;
-        (link.next, link.previous) = (ABSENT, last);
+        (link.next, link.previous) = (END, last);
         links[last as usize].next = first;
         (self.first, self.last) = (next, first);
         let head = &mut links[next as usize];
-        head.previous = ABSENT;
+        head.previous = END;
         head.entry.thread()
     }
 
@@ -427,19 +443,12 @@ impl<K: Ord + Copy> Run<K> {
         debug_assert!(tail.entry.key <= key, "behind all others");
         let next = head.next;
         head.entry.key = key;
-        (head.next, head.previous) = (ABSENT, last);
+        (head.next, head.previous) = (END, last);
         tail.next = first;
         (self.first, self.last) = (next, first);
         let head = links.get_mut(next as usize)?;
-        head.previous = ABSENT;
+        head.previous = END;
         Some(head.entry.thread())
-    }
-
-    #[inline]
-    fn take_first(&mut self) -> Option<Entry<K>> {
-        let first = *self.head()?;
-        self.unlink(first.id);
-        Some(first)
     }
 
     /// The first leaves; there is one.
@@ -449,22 +458,19 @@ impl<K: Ord + Copy> Run<K> {
         let Some(link) = self.links.get_mut(at as usize) else {
             return;
         };
-        let (id, next) = (link.entry.id, link.next);
+        let next = link.next;
         link.next = self.free;
         (self.free, self.first) = (at, next);
         match self.links.get_mut(next as usize) {
-            Some(after) => after.previous = ABSENT,
-            None => self.last = ABSENT,
-        }
-        if let Some(place) = self.place.get_mut(id as usize) {
-            *place = ABSENT;
+            Some(after) => after.previous = END,
+            None => self.last = END,
         }
         self.len -= 1;
     }
 
-    /// An entry whose id is not here and whose key belongs right behind the first, which there is.
+    /// An entry whose key belongs right behind the first, which there is: its link.
     #[inline]
-    fn insert_second(&mut self, entry: Entry<K>) {
+    fn insert_second(&mut self, entry: Entry<K>) -> u32 {
         let first = self.first;
         let next = self.links[first as usize].next;
         let at = self.link(Link {
@@ -477,25 +483,12 @@ impl<K: Ord + Copy> Run<K> {
             Some(after) => after.previous = at,
             None => self.last = at,
         }
+        at
     }
 
-    /// The first, which there is, leaves its place to a thread that is not here, with a key that
-    /// belongs there.
+    /// A link leaves.
     #[inline]
-    fn rename_first(&mut self, thread: ThreadId, key: K) {
-        let at = self.first;
-        let entry = &mut self.links[at as usize].entry;
-        let id = to_u32(thread.index());
-        self.place[entry.id as usize] = ABSENT;
-        self.place[id as usize] = at;
-        (entry.key, entry.id, entry.tag) = (key, id, thread.generation());
-    }
-
-    /// An id that is here.
-    #[inline]
-    fn unlink(&mut self, id: u32) {
-        let at = self.place[id as usize];
-        self.place[id as usize] = ABSENT;
+    fn unlink(&mut self, at: u32) {
         let Link { next, previous, .. } = self.links[at as usize];
         match self.links.get_mut(previous as usize) {
             Some(before) => before.next = next,

@@ -2,7 +2,9 @@
 
 use punctual_model::{Instant, Mode, Work};
 
-use super::{END, Hold, Locks, small};
+use super::{
+    AFTER, BEFORE, CONTENDED, DECLARED, END, Hold, Locks, WAITS_FOR, number, place, small,
+};
 use crate::effective::WaitOrder;
 
 impl Locks {
@@ -11,20 +13,20 @@ impl Locks {
     #[inline]
     pub(crate) fn is_apart(&self, thread: usize) -> bool {
         let links = &self.threads[thread];
-        links.contended == END && links.waits_for == END
+        links[CONTENDED] == END && links[WAITS_FOR] == END
     }
 
     /// [`Locks::forget`] of such a thread.
     #[inline]
     pub(crate) fn forget_declared(&mut self, thread: usize) {
         debug_assert!(self.is_apart(thread));
-        self.threads[thread].declared = END;
+        self.threads[thread][DECLARED] = END;
     }
 
     /// Whether somebody waits for something that a thread holds under a key of its runtime.
     #[inline]
     pub(crate) fn holds_contended(&self, thread: usize) -> bool {
-        self.threads[thread].contended != END
+        self.threads[thread][CONTENDED] != END
     }
 
     /// `waiter` waits for what `holder` holds under `key`. Neither of them has to do with a lock of
@@ -38,7 +40,7 @@ impl Locks {
         order: WaitOrder,
     ) {
         let of = self.free;
-        let Some(user) = self.uses.get_mut(of as usize) else {
+        let Some(user) = self.uses.get_mut(place(of)) else {
             let lock = self.contend(holder, key, order);
             return self.wait(waiter, lock);
         };
@@ -56,20 +58,21 @@ impl Locks {
         lock.terms.wait_order = order;
         lock.runtime = Some((key, of));
         lock.first_holder = of;
-        lock.waiters = (small(waiter), small(waiter));
-        self.threads[holder].contended = of;
+        lock.waiters = (number(waiter), number(waiter));
+        self.threads[holder][CONTENDED] = of;
         let links = &mut self.threads[waiter];
-        (links.waits_for, links.before, links.after) = (at, END, END);
+        links[WAITS_FOR] = at + 1;
+        (links[BEFORE], links[AFTER]) = (END, END);
     }
 
     /// The lock that `holder` holds under `key`, if `waiter` alone waits for that, and nobody for
     /// anything else of the holder's.
     #[inline]
     pub(crate) fn sole(&self, holder: usize, waiter: usize, key: u32) -> Option<u32> {
-        let of = self.threads[holder].contended;
-        let user = self.uses.get(of as usize)?;
+        let of = self.threads[holder][CONTENDED];
+        let user = self.uses.get(place(of))?;
         let lock = self.locks.get(user.terms.resource as usize)?;
-        let waiters = (small(waiter), small(waiter));
+        let waiters = (number(waiter), number(waiter));
         let is_it = lock.runtime == Some((key, of)) && lock.waiters == waiters;
         (is_it && user.next_of_thread == END).then_some(of)
     }
@@ -78,9 +81,9 @@ impl Locks {
     /// [`Locks::leave`], but its holder is not to be looked at.
     #[inline]
     pub(crate) fn leave_sole(&mut self, holder: usize, waiter: usize, of: u32) {
-        self.threads[waiter].waits_for = END;
-        self.threads[holder].contended = END;
-        let user = &mut self.uses[of as usize];
+        self.threads[waiter][WAITS_FOR] = END;
+        self.threads[holder][CONTENDED] = END;
+        let user = &mut self.uses[place(of)];
         user.hold = None;
         user.next_of_thread = core::mem::replace(&mut self.free, of);
         let lock = &mut self.locks[user.terms.resource as usize];

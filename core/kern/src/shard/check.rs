@@ -35,6 +35,14 @@ impl<P: Policy> Shard<P> {
             if !self.rares.agrees(t) {
                 return Err("I10: a thread says what it has among the rare things");
             }
+            let follows = self.precedences.has_predecessors(index);
+            let is_followed = self.precedences.is_followed(index);
+            if (t.has_predecessors, t.is_followed) != (follows, is_followed) {
+                return Err("I10: a thread says what it has among the precedences");
+            }
+            if t.runs_per_job != t.constraint.class.runs_per_job() {
+                return Err("a thread says how its body runs");
+            }
             if t.taken > t.granted {
                 return Err("I4: no budget is taken before it is granted");
             }

@@ -77,7 +77,7 @@ impl<P: Policy> Shard<P> {
             && stream.wcet > r.owed.saturating_add(self.costs.grace)
             && t.allowance().is_none_or(|left| executed < left)
             && self.costs.cache_delay.is_zero()
-            && !self.precedences.has_predecessors(thread)
+            && !r.has_predecessors
             && self.timeline.others_are_later(now);
         let comes = r.id(thread);
         if !is_plain || !self.tree.wake_to_run(comes, &stream.attributes(at)) {
@@ -112,7 +112,7 @@ impl<P: Policy> Shard<P> {
         let Event::Create(constraint) = event else {
             return Front::Closed;
         };
-        let (Some(&place), Some((stream, next))) = (self.free.last(), Stream::of(constraint, now))
+        let (Some(place), Some((stream, next))) = (self.free.first(), Stream::of(constraint, now))
         else {
             return Front::Closed;
         };
@@ -133,12 +133,14 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
-        debug_assert!(!self.precedences.has_predecessors(thread) && self.locks.is_apart(thread));
+        debug_assert!(!new.has_predecessors && self.locks.is_apart(thread));
         t.book_fast(now.since(self.now).as_work());
         t.state = State::Ready;
         let job = Job::new(0, now, stream.deadline(now));
         *new = Thread {
             generation: new.generation,
+            is_followed: new.is_followed,
+            runs_per_job: constraint.class.runs_per_job(),
             constraint: *constraint,
             first_arrival: now,
             next_index: 1,
@@ -147,7 +149,7 @@ impl<P: Policy> Shard<P> {
             ..Thread::default()
         };
         let (budget, stamp) = new.start_fast(job, self.costs);
-        let _ = self.free.pop();
+        self.free.take(place);
         self.last_created = Some(comes);
         self.timeline
             .set(thread, Timer::Release, next, constraint.order);
@@ -172,8 +174,8 @@ impl<P: Policy> Shard<P> {
             && self.costs.cache_delay.is_zero()
             && self.locks.is_apart(thread)
             && !self.locks.has_to_look()
-            && !self.precedences.has_predecessors(thread)
-            && !self.precedences.is_followed(thread);
+            && !t.has_predecessors
+            && !t.is_followed;
         let next = match is_plain {
             true => self.tree.block_to_next(id, t.place),
             false => None,
@@ -197,7 +199,7 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Timeout);
         self.locks.forget_declared(thread);
         self.tree.detach_flat(id);
-        self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));
+        self.free.give_back(thread);
         self.unsettled -= u64::from(job.arrival < self.horizon);
         let completed = TraceEvent::Completed {
             thread: id,

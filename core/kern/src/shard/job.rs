@@ -34,7 +34,7 @@ impl<P: Policy> Shard<P> {
         } else {
             self.move_back(thread);
         }
-        if self.precedences.has_predecessors(thread) {
+        if self.threads[thread].has_predecessors {
             let unsatisfied = self.count_predecessors(thread, arrival);
             self.threads[thread].unsatisfied = unsatisfied;
             if unsatisfied > 0 {
@@ -116,7 +116,7 @@ impl<P: Policy> Shard<P> {
     pub(super) fn complete<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         debug_assert_eq!(now, self.now);
         let t = &self.threads[thread];
-        if !t.constraint.class.runs_per_job() {
+        if !t.runs_per_job {
             // An endless body that returns has nothing left to do.
             self.settle(thread, Outcome::Done, sink);
             return self.end(thread, sink);
@@ -153,7 +153,7 @@ impl<P: Policy> Shard<P> {
     /// Tells successors, here and on other CPUs, how far this thread is.
     #[inline]
     fn announce<S: Sink>(&mut self, thread: usize, sink: &mut S) {
-        if self.precedences.is_followed(thread) {
+        if self.threads[thread].is_followed {
             self.announce_to_each(thread, sink);
         }
     }
@@ -191,6 +191,7 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
+        self.threads[thread].has_predecessors = false;
         self.leave_resources(thread, sink);
         self.rares.set_ceiling(&mut self.threads[thread], None);
         self.locks.forget(thread);
@@ -212,7 +213,7 @@ impl<P: Policy> Shard<P> {
         self.announce(thread, sink);
         self.tree.detach(id);
         self.threads[thread].generation += 1;
-        self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));
+        self.free.give_back(thread);
     }
 }
 

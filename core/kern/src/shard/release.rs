@@ -61,12 +61,18 @@ impl<P: Policy> Shard<P> {
         if !constraint.is_valid() {
             return Err(Refusal::InvalidConstraint);
         }
-        let index = *self.free.last().ok_or(Refusal::NoThreadLeft)? as usize;
-        let generation = self.threads[index].generation;
+        let place = self.free.first().ok_or(Refusal::NoThreadLeft)?;
+        let index = place as usize;
+        let Thread {
+            generation,
+            is_followed,
+            ..
+        } = self.threads[index];
         self.tree.attach(self.threads[index].id(index), home)?;
-        let _ = self.free.pop();
+        self.free.take(place);
         self.threads[index] = Thread {
             generation,
+            is_followed,
             state: State::Idle,
             ..Thread::default()
         };
@@ -81,12 +87,13 @@ impl<P: Policy> Shard<P> {
     /// inherits nothing; who goes on may ([`Shard::inherit`]).
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
-        if !t.constraint.class.runs_per_job() || t.taken == 0 {
+        if !t.runs_per_job || t.taken == 0 {
             // No job has used a grace.
             t.budget = self.costs.grace;
         }
         t.has_slices = has_slices(&constraint);
         t.constraint = constraint;
+        t.runs_per_job = constraint.class.runs_per_job();
         t.band = t.own_band();
         t.first_arrival = from.saturating_add(constraint.phase);
         t.first_index = t.next_index;

@@ -8,6 +8,7 @@ use punctual_order::{NodeId, Policy, Refusal, Tree};
 
 use super::{Counters, Shard};
 use crate::effective::WaitOrder;
+use crate::free::Free;
 use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
@@ -53,9 +54,7 @@ impl<P: Policy> Shard<P> {
         Shard {
             threads: (0..n).map(|_| Thread::default()).collect(),
             rekeyed: Vec::with_capacity(n),
-            free: (0..u32::try_from(n).unwrap_or(u32::MAX))
-                .rev()
-                .collect::<Vec<_>>(),
+            free: Free::new(n),
             rares: Rares::new(n),
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
@@ -126,8 +125,14 @@ impl<P: Policy> Shard<P> {
         if let Source::Local(thread) = edge.from {
             self.thread(thread)?;
         }
-        let added = self.precedences.add_edge(successor.index(), edge);
-        added.then_some(()).ok_or(ConfigError::UnknownPredecessor)
+        if !self.precedences.add_edge(successor.index(), edge) {
+            return Err(ConfigError::UnknownPredecessor);
+        }
+        self.threads[successor.index()].has_predecessors = true;
+        if let Source::Local(thread) = edge.from {
+            self.threads[thread.index()].is_followed = true;
+        }
+        Ok(())
     }
 
     /// Adds a resource. They get the numbers 0, 1, 2, ... in the order of addition.
@@ -157,6 +162,7 @@ impl<P: Policy> Shard<P> {
     ) -> Result<(), ConfigError> {
         self.thread(thread)?;
         self.precedences.add_notification(thread.index(), to, slot);
+        self.threads[thread.index()].is_followed = true;
         Ok(())
     }
 }

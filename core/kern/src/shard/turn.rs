@@ -48,7 +48,7 @@ impl<P: Policy> Shard<P> {
         let (thread, timer) = self.timeline.first();
         let next = self.threads.get(thread)?.next_if_plain(now)?;
         let is_plain = timer == Timer::Release && self.costs.cache_delay.is_zero();
-        if !is_plain || self.precedences.has_predecessors(thread) {
+        if !is_plain || self.threads[thread].has_predecessors {
             return None;
         }
         let t = &self.threads[thread];
@@ -130,7 +130,7 @@ impl<P: Policy> Shard<P> {
         let job = t.job.filter(|job| !job.settled && t.ends_plainly())?;
         let is_due = self.timeline.next().is_some_and(|at| at <= now);
         let costs = !self.costs.stop.is_zero() || !self.costs.cache_delay.is_zero();
-        if is_due || costs || self.precedences.is_followed(thread) {
+        if is_due || costs || t.is_followed {
             return None;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
@@ -233,8 +233,7 @@ impl Thread {
     /// Whether its job ends, and nothing follows from that for itself.
     #[inline]
     fn ends_plainly(&self) -> bool {
-        let runs_per_job = self.constraint.class.runs_per_job();
         debug_assert!(self.held == 0 && !self.in_section);
-        runs_per_job && self.backlog.is_empty() && !self.changes
+        self.runs_per_job && self.backlog.is_empty() && !self.changes
     }
 }

@@ -36,7 +36,7 @@ impl<P: Policy> Shard<P> {
             _ => return None,
         };
         if let Some(constraint) = created {
-            let is_possible = constraint.is_valid() && !self.free.is_empty();
+            let is_possible = constraint.is_valid() && self.free.first().is_some();
             let permitted = self.tree.permit_create(NodeId::ROOT, NodeId::ROOT);
             permitted.ok().filter(|()| is_possible)?;
         }
