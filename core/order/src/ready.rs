@@ -145,10 +145,7 @@ impl<K: Ord + Copy> ReadyQueue<K> {
             (None, None) => return None,
         };
         let next = next.thread();
-        self.run.unlink_first();
-        if let Some(place) = self.place.get_mut(thread.index()) {
-            *place = ABSENT;
-        }
+        self.run.unlink_first(&mut self.place);
         Some(next)
     }
 
@@ -453,17 +450,20 @@ impl<K: Ord + Copy> Run<K> {
 
     /// The first leaves; there is one.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn unlink_first(&mut self) {
+    fn unlink_first(&mut self, places: &mut [u32]) {
         let at = self.first;
         let Some(link) = self.links.get_mut(at as usize) else {
             return;
         };
-        let next = link.next;
+        let (id, next) = (link.entry.id, link.next);
         link.next = self.free;
         (self.free, self.first) = (at, next);
         match self.links.get_mut(next as usize) {
             Some(after) => after.previous = END,
             None => self.last = END,
+        }
+        if let Some(place) = places.get_mut(id as usize) {
+            *place = ABSENT;
         }
         self.len -= 1;
     }
