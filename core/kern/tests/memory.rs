@@ -54,7 +54,7 @@ fn of_all(threads: u32, policy: PolicyKind) -> usize {
 const POLICY: &str = "MEMORY_OF_POLICY";
 
 #[test]
-fn a_thread_of_the_core_has_at_most_330_bytes_in_memory() {
+fn a_thread_of_the_core_has_at_most_336_bytes_in_memory() {
     let policies = [
         PolicyKind::FixedPriority { preemptive: true },
         PolicyKind::EarliestDeadlineFirst,
