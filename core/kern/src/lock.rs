@@ -111,8 +111,8 @@ struct Lock {
     waiters: (u32, u32),
 }
 
-/// What a thread has to do with locks: numbers, all of them zero at first. So nothing of the table is
-/// in memory where no thread has to do with any.
+/// What a thread has to do with locks: numbers, all of them zero at first. So nothing of the table
+/// is in memory where no thread has to do with any.
 type Links = [u32; 6];
 
 /// The first of its declared uses, and of the locks of a runtime that it holds.

@@ -235,7 +235,8 @@ impl Precedences {
             .is_some()
     }
 
-    /// Whether anything, here or on another CPU, waits for jobs of a thread, as its record says too.
+    /// Whether anything, here or on another CPU, waits for jobs of a thread; its record says so,
+    /// too.
     pub(crate) fn is_followed(&self, thread: usize) -> bool {
         let ends = &self.threads[thread];
         ends[NOTIFICATIONS] != END || ends[OUTGOING] != END
