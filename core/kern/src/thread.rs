@@ -191,11 +191,7 @@ pub(crate) struct Thread {
     pub(crate) has_ceiling: bool,
     /// While it is blocked: by its own request and nothing else, with no time-out and no lock.
     pub(crate) waits_plainly: bool,
-    /// Its body runs once per job ([`Class::runs_per_job`]).
-    pub(crate) runs_per_job: bool,
-    /// It has predecessors, or somebody waits for its jobs ([`crate::precedence`]).
-    pub(crate) has_predecessors: bool,
-    pub(crate) is_followed: bool,
+    pub(crate) traits: Traits,
 
     // Allotments are counted from 1; `taken` <= `granted`.
     pub(crate) budget: Work,
@@ -231,6 +227,40 @@ const _: () = {
     assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, shields) == 11);
     assert!(offset_of!(Thread, held) == 16 && offset_of!(Thread, wake_pending) == 23);
 };
+
+/// Three flags of a thread that other tables know, too: here they are in its first line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Traits(u8);
+
+impl Traits {
+    /// Its body runs once per job ([`Class::runs_per_job`]).
+    pub(crate) const RUNS_PER_JOB: Traits = Traits(1);
+    /// It has predecessors ([`crate::precedence`]).
+    pub(crate) const HAS_PREDECESSORS: Traits = Traits(2);
+    /// Somebody waits for its jobs.
+    pub(crate) const IS_FOLLOWED: Traits = Traits(4);
+
+    /// Whether it has one of these.
+    #[inline]
+    pub(crate) fn has(self, one: Traits) -> bool {
+        self.0 & one.0 != 0
+    }
+
+    /// The same with one of these, or without it.
+    #[inline]
+    pub(crate) fn with(self, one: Traits, is: bool) -> Traits {
+        match is {
+            true => Traits(self.0 | one.0),
+            false => Traits(self.0 & !one.0),
+        }
+    }
+
+    /// Those that the next thread of a place has, too.
+    #[inline]
+    pub(crate) fn of_place(self) -> Traits {
+        Traits(self.0 & Traits::IS_FOLLOWED.0)
+    }
+}
 
 /// Whether the key by which a thread is queued has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -288,7 +318,7 @@ impl Thread {
         self.taken = allotment;
         let full = self.constraint.class.budget().unwrap_or_default();
         let debt = core::mem::take(&mut self.debt);
-        if !self.runs_per_job {
+        if !self.traits.has(Traits::RUNS_PER_JOB) {
             self.budget = full;
             return;
         }
@@ -517,7 +547,7 @@ impl Thread {
     /// Whether it is an endless body that nothing is promised to (any more): such a body can
     /// change at once, where a job is to be completed first. Not while it holds a resource.
     pub(crate) fn can_change_at_once(&self) -> bool {
-        self.band == Band::Background && !self.runs_per_job && self.held == 0
+        self.band == Band::Background && !self.traits.has(Traits::RUNS_PER_JOB) && self.held == 0
     }
 
     /// The absolute deadline of a job that arrives at `arrival`.

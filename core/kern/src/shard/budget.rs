@@ -16,7 +16,7 @@ use punctual_model::{Class, Instant, OnOverrun, ThreadId};
 use punctual_order::{Band, Policy};
 
 use super::Shard;
-use crate::thread::{Job, State, Thread};
+use crate::thread::{Job, State, Thread, Traits};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
@@ -53,7 +53,7 @@ impl<P: Policy> Shard<P> {
     #[inline(never)]
     pub(super) fn spare(&mut self, released: usize) {
         let entry = self.costs.entry;
-        let is_job = self.threads[released].runs_per_job;
+        let is_job = self.threads[released].traits.has(Traits::RUNS_PER_JOB);
         let is_flat = self.tree.capacity().nodes == 0;
         let running = self.running.filter(|_| is_job && is_flat);
         let Some(id) = running.filter(|_| self.spared < self.now) else {
@@ -62,7 +62,8 @@ impl<P: Policy> Shard<P> {
         let Some(t) = self.threads.get_mut(id.index()) else {
             return;
         };
-        if t.generation == id.generation() && t.is_budgeted() && t.runs_per_job {
+        if t.generation == id.generation() && t.is_budgeted() && t.traits.has(Traits::RUNS_PER_JOB)
+        {
             self.spared = self.now;
             t.give_back(entry);
         }

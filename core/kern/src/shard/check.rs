@@ -3,7 +3,7 @@
 use punctual_order::Policy;
 
 use super::Shard;
-use crate::thread::{State, Thread};
+use crate::thread::{State, Thread, Traits};
 
 impl<P: Policy> Shard<P> {
     /// What [`Shard::unsettled`] is to say. O(threads and waiting jobs).
@@ -37,10 +37,11 @@ impl<P: Policy> Shard<P> {
             }
             let follows = self.precedences.has_predecessors(index);
             let is_followed = self.precedences.is_followed(index);
-            if (t.has_predecessors, t.is_followed) != (follows, is_followed) {
+            let has = |one| t.traits.has(one);
+            if (has(Traits::HAS_PREDECESSORS), has(Traits::IS_FOLLOWED)) != (follows, is_followed) {
                 return Err("I10: a thread says what it has among the precedences");
             }
-            if t.runs_per_job != t.constraint.class.runs_per_job() {
+            if has(Traits::RUNS_PER_JOB) != t.constraint.class.runs_per_job() {
                 return Err("a thread says how its body runs");
             }
             if t.taken > t.granted {

@@ -12,7 +12,7 @@ use punctual_order::{Attributes, Band, Policy};
 
 use super::{Front, Shard};
 use crate::event::{Entry, Event};
-use crate::thread::{Costs, Job, JobStamp, Key, State, Thread};
+use crate::thread::{Costs, Job, JobStamp, Key, State, Thread, Traits};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
@@ -77,7 +77,7 @@ impl<P: Policy> Shard<P> {
             && stream.wcet > r.owed.saturating_add(self.costs.grace)
             && t.allowance().is_none_or(|left| executed < left)
             && self.costs.cache_delay.is_zero()
-            && !r.has_predecessors
+            && !r.traits.has(Traits::HAS_PREDECESSORS)
             && self.timeline.others_are_later(now);
         let comes = r.id(thread);
         if !is_plain || !self.tree.wake_to_run(comes, &stream.attributes(at)) {
@@ -133,14 +133,13 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
-        debug_assert!(!new.has_predecessors && self.locks.is_apart(thread));
+        debug_assert!(!new.traits.has(Traits::HAS_PREDECESSORS) && self.locks.is_apart(thread));
         t.book_fast(now.since(self.now).as_work());
         t.state = State::Ready;
         let job = Job::new(0, now, stream.deadline(now));
         *new = Thread {
             generation: new.generation,
-            is_followed: new.is_followed,
-            runs_per_job: constraint.class.runs_per_job(),
+            traits: new.traits.of_place().with(Traits::RUNS_PER_JOB, true),
             constraint: *constraint,
             first_arrival: now,
             next_index: 1,
@@ -174,8 +173,8 @@ impl<P: Policy> Shard<P> {
             && self.costs.cache_delay.is_zero()
             && self.locks.is_apart(thread)
             && !self.locks.has_to_look()
-            && !t.has_predecessors
-            && !t.is_followed;
+            && !t.traits.has(Traits::HAS_PREDECESSORS)
+            && !t.traits.has(Traits::IS_FOLLOWED);
         let next = match is_plain {
             true => self.tree.block_to_next(id, t.place),
             false => None,

@@ -6,7 +6,7 @@ use punctual_order::Policy;
 use super::Shard;
 use crate::pending::{PendingJob, Pool};
 use crate::precedence::Source;
-use crate::thread::{Job, State, Thread};
+use crate::thread::{Job, State, Thread, Traits};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
@@ -34,7 +34,7 @@ impl<P: Policy> Shard<P> {
         } else {
             self.move_back(thread);
         }
-        if self.threads[thread].has_predecessors {
+        if self.threads[thread].traits.has(Traits::HAS_PREDECESSORS) {
             let unsatisfied = self.count_predecessors(thread, arrival);
             self.threads[thread].unsatisfied = unsatisfied;
             if unsatisfied > 0 {
@@ -116,7 +116,7 @@ impl<P: Policy> Shard<P> {
     pub(super) fn complete<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         debug_assert_eq!(now, self.now);
         let t = &self.threads[thread];
-        if !t.runs_per_job {
+        if !t.traits.has(Traits::RUNS_PER_JOB) {
             // An endless body that returns has nothing left to do.
             self.settle(thread, Outcome::Done, sink);
             return self.end(thread, sink);
@@ -153,7 +153,7 @@ impl<P: Policy> Shard<P> {
     /// Tells successors, here and on other CPUs, how far this thread is.
     #[inline]
     fn announce<S: Sink>(&mut self, thread: usize, sink: &mut S) {
-        if self.threads[thread].is_followed {
+        if self.threads[thread].traits.has(Traits::IS_FOLLOWED) {
             self.announce_to_each(thread, sink);
         }
     }
@@ -191,7 +191,7 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
-        self.threads[thread].has_predecessors = false;
+        self.set_trait(thread, Traits::HAS_PREDECESSORS, false);
         self.leave_resources(thread, sink);
         self.rares.set_ceiling(&mut self.threads[thread], None);
         self.locks.forget(thread);

@@ -7,7 +7,7 @@ use super::Shard;
 use crate::event::Message;
 use crate::pending::PendingJob;
 use crate::precedence::Source;
-use crate::thread::{State, Thread, has_slices};
+use crate::thread::{State, Thread, Traits, has_slices};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
@@ -64,15 +64,13 @@ impl<P: Policy> Shard<P> {
         let place = self.free.first().ok_or(Refusal::NoThreadLeft)?;
         let index = place as usize;
         let Thread {
-            generation,
-            is_followed,
-            ..
+            generation, traits, ..
         } = self.threads[index];
         self.tree.attach(self.threads[index].id(index), home)?;
         self.free.take(place);
         self.threads[index] = Thread {
             generation,
-            is_followed,
+            traits: traits.of_place(),
             state: State::Idle,
             ..Thread::default()
         };
@@ -87,13 +85,14 @@ impl<P: Policy> Shard<P> {
     /// inherits nothing; who goes on may ([`Shard::inherit`]).
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
-        if !t.runs_per_job || t.taken == 0 {
+        if !t.traits.has(Traits::RUNS_PER_JOB) || t.taken == 0 {
             // No job has used a grace.
             t.budget = self.costs.grace;
         }
         t.has_slices = has_slices(&constraint);
         t.constraint = constraint;
-        t.runs_per_job = constraint.class.runs_per_job();
+        let per_job = constraint.class.runs_per_job();
+        t.traits = t.traits.with(Traits::RUNS_PER_JOB, per_job);
         t.band = t.own_band();
         t.first_arrival = from.saturating_add(constraint.phase);
         t.first_index = t.next_index;

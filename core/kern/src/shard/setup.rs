@@ -13,7 +13,7 @@ use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::rare::Rares;
-use crate::thread::{Costs, Thread};
+use crate::thread::{Costs, Thread, Traits};
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
 
@@ -116,6 +116,12 @@ impl<P: Policy> Shard<P> {
         self.precedences.add_remote(first_arrival, period)
     }
 
+    /// A thread has this, or has it no more.
+    pub(super) fn set_trait(&mut self, thread: usize, one: Traits, is: bool) {
+        let t = &mut self.threads[thread];
+        t.traits = t.traits.with(one, is);
+    }
+
     /// Adds a precedence to `successor`.
     ///
     /// # Errors
@@ -128,9 +134,9 @@ impl<P: Policy> Shard<P> {
         if !self.precedences.add_edge(successor.index(), edge) {
             return Err(ConfigError::UnknownPredecessor);
         }
-        self.threads[successor.index()].has_predecessors = true;
+        self.set_trait(successor.index(), Traits::HAS_PREDECESSORS, true);
         if let Source::Local(thread) = edge.from {
-            self.threads[thread.index()].is_followed = true;
+            self.set_trait(thread.index(), Traits::IS_FOLLOWED, true);
         }
         Ok(())
     }
@@ -162,7 +168,7 @@ impl<P: Policy> Shard<P> {
     ) -> Result<(), ConfigError> {
         self.thread(thread)?;
         self.precedences.add_notification(thread.index(), to, slot);
-        self.threads[thread.index()].is_followed = true;
+        self.set_trait(thread.index(), Traits::IS_FOLLOWED, true);
         Ok(())
     }
 }

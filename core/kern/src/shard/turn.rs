@@ -11,7 +11,7 @@ use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{Front, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Entry, Event};
-use crate::thread::{Job, Key, State, Thread};
+use crate::thread::{Job, Key, State, Thread, Traits};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
@@ -48,7 +48,7 @@ impl<P: Policy> Shard<P> {
         let (thread, timer) = self.timeline.first();
         let next = self.threads.get(thread)?.next_if_plain(now)?;
         let is_plain = timer == Timer::Release && self.costs.cache_delay.is_zero();
-        if !is_plain || self.threads[thread].has_predecessors {
+        if !is_plain || self.threads[thread].traits.has(Traits::HAS_PREDECESSORS) {
             return None;
         }
         let t = &self.threads[thread];
@@ -130,7 +130,7 @@ impl<P: Policy> Shard<P> {
         let job = t.job.filter(|job| !job.settled && t.ends_plainly())?;
         let is_due = self.timeline.next().is_some_and(|at| at <= now);
         let costs = !self.costs.stop.is_zero() || !self.costs.cache_delay.is_zero();
-        if is_due || costs || t.is_followed {
+        if is_due || costs || t.traits.has(Traits::IS_FOLLOWED) {
             return None;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
@@ -234,6 +234,6 @@ impl Thread {
     #[inline]
     fn ends_plainly(&self) -> bool {
         debug_assert!(self.held == 0 && !self.in_section);
-        self.runs_per_job && self.backlog.is_empty() && !self.changes
+        self.traits.has(Traits::RUNS_PER_JOB) && self.backlog.is_empty() && !self.changes
     }
 }
