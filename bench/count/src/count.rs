@@ -43,8 +43,8 @@ pub struct Count {
 const MOST: Duration = Duration::from_secs(120);
 const MOST_OF_CACHE: Duration = Duration::from_secs(900);
 
-/// Repeats the operations of a scenario until the parent has seen enough, if this process was started
-/// for that. A program that calls [`count`] calls this before anything else.
+/// Repeats the operations of a scenario until the parent has seen enough, if this process was
+/// started for that. A program that calls [`count`] calls this before anything else.
 ///
 /// # Errors
 /// A scenario that is not there, that cannot be stepped, or that makes too few marks.

@@ -1,9 +1,9 @@
 //! Instructions per operation, counted by single steps.
 //!
-//! `cargo xtask count` holds those of its scenarios against ceilings. Each scenario is a child process
-//! that repeats operations between marks and steps through itself. A count does not depend on the
-//! speed of the machine nor on other programs there, so a test can hold it (`doc/counting.md`).
-//! `punctual bench` counts its own measurements in the same way ([`windows`]).
+//! `cargo xtask count` holds those of its scenarios against ceilings. Each scenario is a child
+//! process that repeats operations between marks and steps through itself. A count does not depend
+//! on the speed of the machine nor on other programs there, so a test can hold it
+//! (`doc/counting.md`). `punctual bench` counts its own measurements in the same way ([`windows`]).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 pub mod crews;

@@ -15,7 +15,7 @@ use crate::stepper::{self, NONE, begin, mark, pause};
 
 /// Batches that are stepped through.
 const BATCHES: usize = 2;
-/// A window of nothing goes before them: what each window has beside its batch.
+/// A window of nothing goes before them: each window has as much beside its batch.
 const WINDOWS: usize = BATCHES + 1;
 /// The most units of a batch: a step takes up to 25 us.
 const UNITS: u32 = 4;
@@ -49,8 +49,8 @@ pub fn is_on() -> bool {
     BATCH.load(Relaxed) > 0
 }
 
-/// What is executed between batches is stepped, too, from the first one on: the program has a clock,
-/// which would jump if it were not.
+/// The code between batches is stepped, too, from the first one on: the program has a clock, which
+/// would jump if it were not.
 pub fn goes_on() {
     GOES_ON.store(true, Relaxed);
 }
@@ -99,8 +99,8 @@ pub fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Starts this program with these arguments, which is to [`prepare`], and counts the instructions of
-/// a unit: those of the program itself. Batches of different length have their growth for it.
+/// Starts this program with these arguments, which is to [`prepare`], and counts the instructions
+/// of a unit: those of the program itself. Batches of different length have their growth for it.
 ///
 /// # Errors
 /// Why they cannot be counted.

@@ -1,17 +1,13 @@
 //! Instructions of rows, each counted by a process of its own that steps through the operation.
 //!
-//! As a rule the operation is the measurement's own: [`super::figure::time`] steps through its
-//! batches there. Libraries and the kernel are not in the count.
-
-use std::env;
+//! As a rule the operation is the measurement's own, which then steps through its batches.
+//! Libraries and the kernel are not in the count.
 
 use punctual_count::windows;
 pub(crate) use punctual_count::windows::{batch, goes_on, is_on, uncounted, units};
 
-use super::figure::Bench;
-
 /// The argument by which a process knows that it is to step through a row, whose name follows.
-const CHILD: &str = "--count-instructions";
+pub(crate) const CHILD: &str = "--count-instructions";
 
 /// Reasons of rows that are not counted.
 pub(crate) const TWO_CPUS: &str =
@@ -64,28 +60,4 @@ fn count_row(row: &str) -> Result<u64, String> {
         }
     })?;
     found
-}
-
-/// Steps through one of `rows`, if this process was started for that: then it ends meanwhile, and
-/// returns from here only with the reason why it did not.
-pub(crate) fn failure_of_child(rows: fn() -> Vec<Bench>) -> Option<String> {
-    if let Err(why) = punctual_count::execute_if_child() {
-        return Some(why);
-    }
-    let arguments: Vec<String> = env::args().skip(1).take(2).collect();
-    let [first, name] = arguments.as_slice() else {
-        return None;
-    };
-    (first == CHILD).then(|| match step(rows(), name) {
-        Ok(()) => format!("`{name}` has too few batches"),
-        Err(why) => why,
-    })
-}
-
-fn step(rows: Vec<Bench>, name: &str) -> Result<(), String> {
-    let mut rows = rows.into_iter();
-    let row = rows.find(|row| row.name == name);
-    let row = row.ok_or_else(|| format!("there is no row `{name}`"))?;
-    windows::prepare().map_err(|error| format!("nothing can be stepped: {error}"))?;
-    row.step()
 }

@@ -28,9 +28,11 @@ mod switching;
 mod told;
 mod yielding;
 
+use std::env;
 use std::process::ExitCode;
 
 use figure::{Bench, Figure};
+use punctual_count::windows;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::{machine, output};
@@ -88,7 +90,7 @@ struct Args {
 const TURNS: usize = 10;
 
 fn main() -> ExitCode {
-    if let Some(failure) = counting::failure_of_child(all) {
+    if let Some(failure) = failure_of_child(all) {
         output::remark(failure);
         return ExitCode::FAILURE;
     }
@@ -183,4 +185,28 @@ fn tell(figures: &[Figure], json: bool) -> Result<(), Failure> {
         output::print(figure::render(&facts, figures))?;
     }
     Ok(())
+}
+
+/// Steps through one of `rows`, if this process was started for that: then it ends meanwhile, and
+/// returns from here only with the reason why it did not.
+pub(crate) fn failure_of_child(rows: fn() -> Vec<Bench>) -> Option<String> {
+    if let Err(why) = punctual_count::execute_if_child() {
+        return Some(why);
+    }
+    let arguments: Vec<String> = env::args().skip(1).take(2).collect();
+    let [first, name] = arguments.as_slice() else {
+        return None;
+    };
+    (first == counting::CHILD).then(|| match step(rows(), name) {
+        Ok(()) => format!("`{name}` has too few batches"),
+        Err(why) => why,
+    })
+}
+
+fn step(rows: Vec<Bench>, name: &str) -> Result<(), String> {
+    let mut rows = rows.into_iter();
+    let row = rows.find(|row| row.name == name);
+    let row = row.ok_or_else(|| format!("there is no row `{name}`"))?;
+    windows::prepare().map_err(|error| format!("nothing can be stepped: {error}"))?;
+    row.step()
 }

@@ -42,6 +42,7 @@ mod shard;
 mod thread;
 mod timeline;
 mod trace;
+mod traits;
 
 pub use agenda::{AgendaStep, AgendaView, PlannedSegment};
 pub use effective::WaitOrder;

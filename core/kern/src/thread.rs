@@ -6,6 +6,7 @@ use punctual_model::{Class, Constraint, Instant, Mode, OnOverrun, Span, ThreadId
 use punctual_order::{Attributes, Band};
 
 use crate::pending::{List, Pool};
+use crate::traits::Traits;
 
 /// A thread is in exactly one state (invariant I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -227,40 +228,6 @@ const _: () = {
     assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, shields) == 11);
     assert!(offset_of!(Thread, held) == 16 && offset_of!(Thread, wake_pending) == 23);
 };
-
-/// Three flags of a thread that other tables know, too: here they are in its first line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Traits(u8);
-
-impl Traits {
-    /// Its body runs once per job ([`Class::runs_per_job`]).
-    pub(crate) const RUNS_PER_JOB: Traits = Traits(1);
-    /// It has predecessors ([`crate::precedence`]).
-    pub(crate) const HAS_PREDECESSORS: Traits = Traits(2);
-    /// Somebody waits for its jobs.
-    pub(crate) const IS_FOLLOWED: Traits = Traits(4);
-
-    /// Whether it has one of these.
-    #[inline]
-    pub(crate) fn has(self, one: Traits) -> bool {
-        self.0 & one.0 != 0
-    }
-
-    /// The same with one of these, or without it.
-    #[inline]
-    pub(crate) fn with(self, one: Traits, is: bool) -> Traits {
-        match is {
-            true => Traits(self.0 | one.0),
-            false => Traits(self.0 & !one.0),
-        }
-    }
-
-    /// Those that the next thread of a place has, too.
-    #[inline]
-    pub(crate) fn of_place(self) -> Traits {
-        Traits(self.0 & Traits::IS_FOLLOWED.0)
-    }
-}
 
 /// Whether the key by which a thread is queued has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -16,9 +16,10 @@ use punctual_model::{Class, Instant, OnOverrun, ThreadId};
 use punctual_order::{Band, Policy};
 
 use super::Shard;
-use crate::thread::{Job, State, Thread, Traits};
+use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
+use crate::traits::Traits;
 
 /// Where a CPU has more threads, their debts last over idle times.
 pub const MAX_LOOKED_AT: usize = 256;

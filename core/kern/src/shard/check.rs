@@ -3,7 +3,8 @@
 use punctual_order::Policy;
 
 use super::Shard;
-use crate::thread::{State, Thread, Traits};
+use crate::thread::{State, Thread};
+use crate::traits::Traits;
 
 impl<P: Policy> Shard<P> {
     /// What [`Shard::unsettled`] is to say. O(threads and waiting jobs).

@@ -12,9 +12,10 @@ use punctual_order::{Attributes, Band, Policy};
 
 use super::{Front, Shard};
 use crate::event::{Entry, Event};
-use crate::thread::{Costs, Job, JobStamp, Key, State, Thread, Traits};
+use crate::thread::{Costs, Job, JobStamp, Key, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
+use crate::traits::Traits;
 
 impl<P: Policy> Shard<P> {
     /// [`Event::Tick`] on the shortest way, when the first timer is due, or was: it releases a job

@@ -6,9 +6,10 @@ use punctual_order::Policy;
 use super::Shard;
 use crate::pending::{PendingJob, Pool};
 use crate::precedence::Source;
-use crate::thread::{Job, State, Thread, Traits};
+use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
+use crate::traits::Traits;
 
 impl<P: Policy> Shard<P> {
     /// When the current job of a thread arrived, if it has one.

@@ -7,9 +7,10 @@ use super::Shard;
 use crate::event::Message;
 use crate::pending::PendingJob;
 use crate::precedence::Source;
-use crate::thread::{State, Thread, Traits, has_slices};
+use crate::thread::{State, Thread, has_slices};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
+use crate::traits::Traits;
 
 impl<P: Policy> Shard<P> {
     pub(super) fn create<S: Sink>(

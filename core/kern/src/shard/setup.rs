@@ -13,9 +13,10 @@ use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::rare::Rares;
-use crate::thread::{Costs, Thread, Traits};
+use crate::thread::{Costs, Thread};
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
+use crate::traits::Traits;
 
 /// Why a setup step was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,10 @@ use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{Front, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Entry, Event};
-use crate::thread::{Job, Key, State, Thread, Traits};
+use crate::thread::{Job, Key, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
+use crate::traits::Traits;
 
 impl<P: Policy> Shard<P> {
     /// [`Shard::release_front`] while nobody runs.

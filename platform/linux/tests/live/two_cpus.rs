@@ -88,7 +88,7 @@ fn a_busy_cpu_hears_that_a_predecessor_is_done() {
     relay(true);
 }
 
-/// What a CPU does while its job waits for a predecessor of another CPU, by its kernel thread.
+/// Two ways of a CPU whose job waits for a predecessor of another CPU, by its kernel thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waiting {
     /// It uses processor time.
