@@ -73,7 +73,7 @@ const END: u32 = 0;
 /// The newest of the edges of a thread, as a successor and as a predecessor, and of its
 /// notifications. Each leads to the next older one. All of them are zero, and thus not in memory,
 /// where no thread near it has any; the record of the thread says that
-/// ([`crate::thread::Thread::is_followed`]).
+/// ([`crate::traits::Traits`]).
 type Ends = [u32; 3];
 
 const INCOMING: usize = 0;

@@ -172,7 +172,7 @@ pub(crate) struct Thread {
     /// How many predecessors its job waits for.
     pub(crate) unsatisfied: u32,
 
-    // One word, of which each half is looked at alone, too: see `goes_behind_its_equals`.
+    // One word, of which the first half is looked at alone, too: see `goes_behind_its_equals`.
     /// How many resources it holds.
     pub(crate) held: u16,
     /// It asks for a resource.
@@ -224,7 +224,8 @@ const _: () = {
     assert!(offset_of!(Thread, job) == 64 && size_of::<Option<Job>>() <= 64);
     assert!(offset_of!(Thread, budget) < 64 && offset_of!(Thread, next_index) < 64);
     assert!(offset_of!(Thread, constraint) == 128);
-    // What is read as one word stands in one.
+    // What is read as one word stands in one, and is zero where a thread is of the usual kind.
+    assert!(Band::RealTime as u8 == 0 && Key::Own as u8 == 0);
     assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, shields) == 11);
     assert!(offset_of!(Thread, held) == 16 && offset_of!(Thread, wake_pending) == 23);
 };

@@ -141,7 +141,7 @@ pub(crate) fn promise(light: &Light, ticks: u64) {
 /// A request that can end the job by unwinding, before and after.
 pub(crate) fn rest(event: Event) {
     if let Some(light) = current_light() {
-        // SAFETY: the host outlives its threads; the reference ends with the statement.
+        // SAFETY: the host outlives its threads, and its functions stay the same meanwhile.
         let by_policy = unsafe { &(*light.host()).by_policy };
         // SAFETY: gate closed (by `resting`), and nothing of the scheduler's is borrowed.
         resting(light, |light| unsafe {
@@ -213,7 +213,7 @@ fn end_rest_closed(light: &Light) {
 #[inline(never)]
 fn rest_on(light: &Light) {
     let host = light.host();
-    // SAFETY: the host outlives its threads; the references end with the statement.
+    // SAFETY: the host outlives its threads; its gate is atomic, and its functions stay the same.
     let (gate, by_policy) = unsafe { (&(*host).gate, &(*host).by_policy) };
     gate.close();
     light.phase.set(Phase::Resting);

@@ -116,9 +116,9 @@ pub(crate) struct ByPolicy {
     pub(crate) enter: unsafe fn(host: *const PerCpu, event: Event),
     /// The whole call of the running thread by which it yields; it opens the gate, too.
     pub(crate) give_way: unsafe fn(light: &Light),
-    /// The same for [`Event::Tick`] in the preemption signal.
+    /// `enter` for [`Event::Tick`] in the preemption signal.
     pub(crate) preempt: unsafe fn(host: *const PerCpu),
-    /// The same for an event by which a thread comes or goes.
+    /// `enter` for an event by which a thread comes or goes.
     pub(crate) birth: unsafe fn(host: *const PerCpu, event: &Event),
     /// `enter` by the thread that runs for [`Event::Wake`], and so on; waits have no time-out.
     pub(crate) wake: unsafe fn(light: &Light, thread: ThreadId),

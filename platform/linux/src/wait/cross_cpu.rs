@@ -23,7 +23,9 @@ use crate::entry::request::{enter, open_gate};
 use crate::record::light::{Light, Phase};
 use crate::record::per_cpu::PerCpu;
 use crate::shared::ticket_lock::TicketLock;
-use crate::wait::monitor::{EVERY_CPU, Monitor, MonitorError, SectionEnd, Step, end_or, is_to_end};
+use crate::wait::monitor::{
+    EVERY_CPU, LeaveOnPanic, Monitor, MonitorError, SectionEnd, Step, end_or, is_to_end,
+};
 use crate::wait::waiters::After;
 
 impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
@@ -50,7 +52,10 @@ impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
         (step, after): (Step<R>, After),
     ) -> Result<SectionEnd<R>, MonitorError> {
         if let Step::Wait { queue, ask, .. } = step {
+            // The program's number of a queue may be wrong.
+            let left = LeaveOnPanic(host, Some(&self.lock));
             self.queues[queue].join(light, ask);
+            core::mem::forget(left);
         }
         self.lock.release();
         let After { also, kicks, .. } = after;

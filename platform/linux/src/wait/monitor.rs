@@ -435,7 +435,7 @@ pub(crate) fn is_to_end(light: &Light) -> bool {
 }
 
 /// A section that panics must not leave the gate closed, nor the lock held.
-struct LeaveOnPanic<'a>(&'a PerCpu, Option<&'a TicketLock>);
+pub(crate) struct LeaveOnPanic<'a>(pub(crate) &'a PerCpu, pub(crate) Option<&'a TicketLock>);
 
 impl Drop for LeaveOnPanic<'_> {
     fn drop(&mut self) {
