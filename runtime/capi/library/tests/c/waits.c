@@ -43,7 +43,8 @@ static volatile int over;
 static volatile unsigned long beside;
 static sem_t semaphore;
 static int set, queue, held, ends[2], both[2];
-static char path[] = "/tmp/punctual-waits-XXXXXX";
+/* In the folder where it runs, which is the test's own and goes with it. */
+static char path[] = "punctual-waits-XXXXXX";
 static struct {
     long kind;
     char text[1024];

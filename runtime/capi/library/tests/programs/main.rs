@@ -87,11 +87,12 @@ fn bounded(program: &Path) -> Command {
     command
 }
 
-/// Compiles a program and runs it.
+/// Compiles a program and runs it in a folder of its own: no file stays behind, however it ends.
 fn run(source: &str, compiler: &[&str]) -> Option<Output> {
     let (folder, program) = compile(source, compiler)?;
     let alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = bounded(&program)
+        .current_dir(folder.path())
         .env("LD_LIBRARY_PATH", folder.path())
         .output();
     drop(alone);
