@@ -229,7 +229,12 @@ fn together(workspace: &Workspace, lanes: [Vec<&Program>; 2], tests: &mut Tests)
     let [beside, single] = lanes.map(|lane| Mutex::new(lane.into_iter().rev().collect::<Vec<_>>()));
     let results = Mutex::new((Tests::default(), Vec::new()));
     let work = |lane: &Mutex<Vec<&Program>>| {
-        while let Some(program) = locked(lane).pop() {
+        loop {
+            // A statement of its own: in the head of a loop the list would stay locked while the
+            // program runs, and nobody could take the next one.
+            let Some(program) = locked(lane).pop() else {
+                return;
+            };
             let mut counted = Tests::default();
             let outcome = program.run(workspace, "test", program.command(), &mut counted);
             let mut results = locked(&results);
@@ -265,8 +270,12 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use serde_json::json;
+
+    use super::*;
 
     fn workspace() -> Workspace {
         Workspace {
@@ -298,6 +307,51 @@ mod tests {
         let commands = folder_of_command(&artefact("bin", false));
         assert_eq!(commands.as_deref(), Some(Path::new("/t/debug/deps")));
         assert!(program(&json!({ "reason": "build-finished" })).is_none());
+    }
+
+    /// Programs that each wait for the other, in `folder`, and fail if it has not come after so
+    /// many looks.
+    fn that_meet(folder: &Path, looks: u32) -> [Program; 2] {
+        [["one", "other"], ["other", "one"]].map(|[name, awaited]| {
+            let path = folder.join(format!("{name}.sh"));
+            let text = format!(
+                "#!/bin/sh\n: >{name}\nfor look in $(seq {looks}); do\n    \
+                 [ -e {awaited} ] && exit 0\n    sleep 0.02\ndone\nexit 1\n"
+            );
+            fs::write(&path, text).expect("a script");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+            Program {
+                path,
+                name: name.to_owned(),
+                kind: "test".to_owned(),
+                folder: folder.to_path_buf(),
+            }
+        })
+    }
+
+    #[test]
+    fn programs_that_compute_run_beside_each_other_and_those_of_a_single_lane_do_not() {
+        if thread::available_parallelism().map_or(1, usize::from) < 2 {
+            eprintln!("SKIPPED: two programs at a time take two CPUs");
+            return;
+        }
+        for (is_single, looks) in [(false, 3_000), (true, 10)] {
+            let name = format!("xtask-meet-{is_single}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).expect("a folder");
+            let workspace = Workspace {
+                root: folder.clone(),
+                target: folder.clone(),
+                metadata: Value::Null,
+            };
+            let programs = that_meet(&folder, looks);
+            let mut lanes = [Vec::new(), Vec::new()];
+            lanes[usize::from(is_single)] = programs.iter().collect();
+            let outcome = together(&workspace, lanes, &mut Tests::default());
+            let _ = fs::remove_dir_all(&folder);
+            let meet = matches!(outcome, Outcome::Passed(_));
+            assert_eq!(meet, !is_single, "{is_single}");
+        }
     }
 
     #[test]

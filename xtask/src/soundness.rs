@@ -73,32 +73,40 @@ pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
     passes_in_the_open(command)
 }
 
-/// The same as one step of all tests, with its last line as the remark. It is the program that the
+/// Systems as a step of all tests, with its last line as the remark. It is the program that the
 /// tests have built, in `commands`: to optimise it further takes three times as long as it then
 /// runs.
-pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
-    let kinds = [
-        ("soundness", "systems", SYSTEMS_OF_A_PUSH),
-        ("soundness-graphs", "graphs", GRAPHS_OF_A_PUSH),
-        ("soundness-gangs", "gangs", GANGS_OF_A_PUSH),
-        ("soundness-groups", "groups", GROUPS_OF_A_PUSH),
-    ];
-    for (name, kind, count) in kinds {
-        let title = format!("soundness: {count} random {kind}, wrong analyses");
-        tally.run(&title, |tests| {
-            let mut command = Command::new(commands.join("soundness"));
-            command.args([&format!("--{kind}"), &count.to_string(), "--mutants"]);
-            let folder = workspace.log_folder();
-            let log = folder.join(format!("{name}.log"));
-            match run_logged(folder, name, command, tests) {
-                Outcome::Passed(_) => {
-                    let output = fs::read_to_string(log).unwrap_or_default();
-                    Outcome::Passed(output.lines().last().unwrap_or_default().to_string())
-                }
-                other => other,
-            }
-        });
+pub(crate) fn systems(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
+    step(tally, workspace, commands, ("systems", SYSTEMS_OF_A_PUSH));
+}
+
+/// The same for everything else that is drawn.
+pub(crate) fn others(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
+    for drawn in [
+        ("graphs", GRAPHS_OF_A_PUSH),
+        ("gangs", GANGS_OF_A_PUSH),
+        ("groups", GROUPS_OF_A_PUSH),
+    ] {
+        step(tally, workspace, commands, drawn);
     }
+}
+
+fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path, (kind, count): (&str, u64)) {
+    let title = format!("soundness: {count} random {kind}, wrong analyses");
+    tally.run(&title, |tests| {
+        let mut command = Command::new(commands.join("soundness"));
+        command.args([&format!("--{kind}"), &count.to_string(), "--mutants"]);
+        let folder = workspace.log_folder();
+        let name = format!("soundness-{kind}");
+        let log = folder.join(format!("{name}.log"));
+        match run_logged(folder, &name, command, tests) {
+            Outcome::Passed(_) => {
+                let output = fs::read_to_string(log).unwrap_or_default();
+                Outcome::Passed(output.lines().last().unwrap_or_default().to_string())
+            }
+            other => other,
+        }
+    });
 }
 
 fn command(workspace: &Workspace) -> Command {

@@ -27,42 +27,64 @@ const EMBEDDED_PACKAGES: [&str; 6] = [
     "punctual-fifo",
 ];
 
-/// Runs the steps one after the other; a failing step does not hide the ones behind it.
+/// Runs the steps; a failing step does not hide the ones behind it.
 pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
     let start = Instant::now();
     let mut tally = Tally::default();
-    cargo(
-        &mut tally,
-        workspace,
-        "fmt",
-        &["fmt", "--all", "--check"],
-        &[],
+    // Those read on one CPU; the compiler has both.
+    tally.beside(
+        |tally| {
+            let fmt = ["fmt", "--all", "--check"];
+            cargo(tally, workspace, "fmt", &fmt, &[]);
+            tally.run("tidy: the house rules", |_| tidy::step(workspace));
+        },
+        |tally| {
+            let clippy = [
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ];
+            cargo(tally, workspace, "clippy", &clippy, &[]);
+        },
     );
-    tally.run("tidy: the house rules", |_| tidy::step(workspace));
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    cargo(&mut tally, workspace, "clippy", &clippy, &[]);
     if quick {
         let tests = ["test", "--workspace", "--lib", "--bins", "--no-fail-fast"];
         cargo(&mut tally, workspace, "test", &tests, &[]);
         return tally.finish(start);
     }
-    let commands = programs::run(&mut tally, workspace);
+    let Some(commands) = programs::run(&mut tally, workspace) else {
+        build_others(&mut tally, workspace);
+        return tally.finish(start);
+    };
+    examples::run(&mut tally, workspace, &commands);
+    install::step(&mut tally, workspace, &commands);
+    // A flight takes as long as it is asked to, and what is asked of it holds on a busy machine.
+    // The judges of systems and of wrong analyses use one CPU now and then, and cargo does.
+    tally.beside(
+        |tally| flights::run(tally, workspace, &commands),
+        |tally| {
+            tally.beside(
+                |tally| soundness::systems(tally, workspace, &commands),
+                |tally| {
+                    build_others(tally, workspace);
+                    soundness::others(tally, workspace, &commands);
+                },
+            );
+        },
+    );
+    tally.finish(start)
+}
+
+/// What is built beside commands and tests: documents with their examples, and for a
+/// microcontroller.
+fn build_others(tally: &mut Tally, workspace: &Workspace) {
     // Libraries only: the facade and the command share the name `punctual`.
     let doc = ["doc", "--workspace", "--no-deps", "--lib"];
-    cargo(
-        &mut tally,
-        workspace,
-        "doc",
-        &doc,
-        &[("RUSTDOCFLAGS", "-D warnings")],
-    );
+    let strict = [("RUSTDOCFLAGS", "-D warnings")];
+    cargo(tally, workspace, "doc", &doc, &strict);
     tally.run("api: the public items", |_| api::step(workspace));
     tally.run(&format!("build for {EMBEDDED_TARGET}"), |tests| {
         if let Err(reason) = ensure_embedded_target() {
@@ -73,24 +95,9 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         command.args(EMBEDDED_PACKAGES.map(|package| format!("--package={package}")));
         run_logged(workspace.log_folder(), "embedded", command, tests)
     });
-    weigh_graphs(&mut tally, workspace);
+    weigh_graphs(tally, workspace);
     let in_pages = ["test", "--workspace", "--doc", "--no-fail-fast"];
-    let in_pages = |tally: &mut Tally| cargo(tally, workspace, "test-doc", &in_pages, &[]);
-    let Some(commands) = &commands else {
-        in_pages(&mut tally);
-        return tally.finish(start);
-    };
-    examples::run(&mut tally, workspace, commands);
-    install::step(&mut tally, workspace, commands);
-    // A flight takes as long as it is asked to, and what is asked of it holds on a busy machine.
-    tally.beside(
-        |tally| flights::run(tally, workspace, commands),
-        |tally| {
-            in_pages(tally);
-            soundness::step(tally, workspace, commands);
-        },
-    );
-    tally.finish(start)
+    cargo(tally, workspace, "test-doc", &in_pages, &[]);
 }
 
 /// The code size of graphs alone.
