@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
 
-use crate::{omp_record, omp_timeline};
+use crate::{input, omp_record, omp_timeline};
 
 /// The file that the loader looks for.
 const LIBRARY: &str = "libgomp.so.1";
@@ -75,8 +76,7 @@ fn draw(paths: &[PathBuf]) -> Ended {
     let mut records = Vec::new();
     for path in paths {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::input(format!("{shown}: {error}")))?;
+        let text = input::text(path)?;
         let record =
             omp_record::read(&text).map_err(|error| Failure::input(format!("{shown}: {error}")))?;
         records.push((shown, record));
@@ -85,7 +85,7 @@ fn draw(paths: &[PathBuf]) -> Ended {
         .iter()
         .map(|(name, record)| (name.as_str(), record))
         .collect();
-    println!("{}", omp_timeline::draw(&named));
+    output::print(omp_timeline::draw(&named))?;
     let mut idle = 0;
     for (name, record) in named {
         let findings = record.check();

@@ -114,12 +114,17 @@ fn read_line(record: &mut Record, line: &str) -> Option<()> {
         }
         [kind, _, order, time, a, b, c] => {
             let number = |word: &str| word.parse::<u64>().ok();
-            record.carriers.last_mut()?.events.push(Event {
+            let event = Event {
                 kind: kind.to_owned(),
                 order: number(order)?,
                 time: number(time)?,
                 values: [number(a)?, number(b)?, number(c)?],
-            });
+            };
+            // A look ends after it has begun.
+            if kind == "Looked" && event.values[0] >= event.order {
+                return None;
+            }
+            record.carriers.last_mut()?.events.push(event);
         }
         _ => return None,
     }
@@ -271,13 +276,12 @@ impl Record {
                 match event.kind.as_str() {
                     "Looked" => {
                         findings.looks += 1;
-                        let [from, region, _] = event.values;
+                        let region = event.values[1];
                         if let Some(first) = before.filter(|first| first.values[1] == region) {
                             let ends = (first.values[0], event.order);
                             findings.missed(carrier, &items, region, ends, &could);
                         }
                         before = Some(event);
-                        debug_assert!(from < event.order);
                         continue;
                     }
                     "Asleep" => asleep = event.order,

@@ -198,5 +198,11 @@ mod tests {
         let told = read("punctual-openmp record 1\nclock 1 cycles 1 ns\nRuns 1\n");
         assert_eq!(told.err().as_deref(), Some("this is no event: Runs 1"));
         assert!(read("something else").is_err());
+        let late = SAMPLE.replace("Looked 0 8 300 5 8 0", "Looked 0 8 300 8 8 0");
+        let told = read(&late);
+        assert_eq!(
+            told.err().as_deref(),
+            Some("this is no event: Looked 0 8 300 8 8 0")
+        );
     }
 }

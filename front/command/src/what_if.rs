@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual::{PolicyChange, WhatIfError, what_if};
+use punctual::{Error, PolicyChange, WhatIfError, what_if};
 use punctual_model::{Ns, PolicyKind, Span};
 use punctual_trace::{Diff, Log, RunReport, TaskDiff, diff};
 use serde::Serialize;
@@ -166,6 +166,10 @@ fn failure(error: &WhatIfError) -> Failure {
         }
         WhatIfError::Unsuitable { .. } => Failure::input(error.to_string())
             .with_help("name another policy, or where it applies: --policy NAME=edf"),
+        // The threads and schedulers are those of the log.
+        WhatIfError::Run(Error::Config(refused)) => Failure::input(format!(
+            "the tables of the log make no schedulers: {refused}"
+        )),
         WhatIfError::Run(error) => Failure::run(error.to_string()),
         _ => Failure::input(error.to_string()),
     }

@@ -1,6 +1,6 @@
 //! Reads what one shard was built from.
 
-use punctual_kern::{Capacity, SlotTerms};
+use punctual_kern::{Capacity, SlotTerms, Source, UseTerms};
 use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId, Work};
 use punctual_tables::{AgendaTables, CpuTables, MAX_SEGMENTS};
 
@@ -146,6 +146,7 @@ impl TablesReader {
                 "room for more than {MAX_SEGMENTS} segments of plans"
             ));
         }
+        threads_are_there(&tables)?;
         tables.homes = homes_of(&tables, &homes)?;
         Ok(tables)
     }
@@ -166,6 +167,36 @@ pub(super) fn created(rest: &str) -> Result<(ThreadId, TaskId), String> {
     match tables_line("created", rest)? {
         TablesLine::Created(thread, task) => Ok((thread, task)),
         _ => Err("`created` names a thread and a task".into()),
+    }
+}
+
+/// Refuses more threads than there is room for, and lines of threads or resources that are not
+/// among them.
+fn threads_are_there(tables: &CpuTables) -> Result<(), String> {
+    let (threads, room) = (tables.threads.len(), tables.capacity.threads);
+    if threads > room {
+        return Err(format!("{threads} threads, and room for {room}"));
+    }
+    let edges = tables.edges.iter().flat_map(|(successor, edge)| {
+        let local = match edge.from {
+            Source::Local(thread) => Some(thread.index()),
+            Source::Remote { .. } => None,
+        };
+        [Some(*successor as usize), local]
+    });
+    let waited = tables.notifications.iter();
+    let named = edges
+        .flatten()
+        .chain(waited.map(|(thread, ..)| *thread as usize))
+        .chain(tables.uses.iter().map(|(thread, _)| *thread as usize));
+    if let Some(thread) = named.into_iter().find(|thread| *thread >= threads) {
+        return Err(format!("thread {thread} has no line of its own"));
+    }
+    let used = |(_, declared): &&(u32, UseTerms)| declared.resource as usize;
+    let resources = tables.resources.len();
+    match tables.uses.iter().find(|line| used(line) >= resources) {
+        Some((_, declared)) => Err(format!("resource {} has no line", declared.resource)),
+        None => Ok(()),
     }
 }
 

@@ -270,6 +270,24 @@ fn mistakes_in_records_have_their_line_and_a_reason() {
             line_of("+ completed 1"),
             "on a CPU with room for 2",
         ),
+        (
+            "\ncapacity 2 ",
+            "\ncapacity 1 ",
+            line_of("records"),
+            "2 threads, and room for 1",
+        ),
+        (
+            "\nrecords ",
+            "\nafter 4294967295 0\nrecords ",
+            1 + line_of("records"),
+            "thread 4294967295 has no line of its own",
+        ),
+        (
+            "\nrecords ",
+            "\nafter 0 7\nrecords ",
+            1 + line_of("records"),
+            "thread 7 has no line of its own",
+        ),
     ];
     refuses(&good, &mistakes);
 }
