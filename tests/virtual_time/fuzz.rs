@@ -1,10 +1,7 @@
 //! Mutated logs: every reader of a log answers or refuses, and none panics or goes on for ever.
 //!
-//! A bounded number in every run of the tests, more with `cargo xtask fuzz virtual_time`. A failure
-//! prints its seed and its file.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "it reports")]
-
-use std::time::{Duration, Instant};
+//! `cargo xtask fuzz` feeds the commands with many more, under limits.
+#![allow(clippy::unwrap_used, reason = "it is a test")]
 
 use punctual::{Log, PolicyChange, PolicyKind, RunReport, admit, what_if};
 use punctual_generate::Random;
@@ -132,36 +129,4 @@ fn no_mutation_of_a_log_makes_a_reader_panic() {
     let read = read.count() as u64;
     // Both outcomes are common, or the mutations would show little.
     assert!(rounds / 4 < read && read < rounds * 9 / 10, "{read}");
-}
-
-#[test]
-fn no_mutation_of_any_file_makes_the_reader_panic_for_as_long_as_asked() {
-    let asked = |name| std::env::var(name).map(|number| number.parse().expect("a number"));
-    let Ok(seconds) = asked("FUZZ_SECONDS") else {
-        return;
-    };
-    let first: u64 = asked("FUZZ_SEED").unwrap_or(1);
-    let corpus = corpus();
-    let intact = text::read(&mut corpus[0].as_bytes()).unwrap();
-    let begin = Instant::now();
-    let (mut rounds, mut read, mut longest) = (0_u64, 0_u64, (Duration::ZERO, 0));
-    for seed in first.. {
-        let before = begin.elapsed();
-        match std::panic::catch_unwind(|| round(seed, &corpus, &intact)) {
-            Ok(is_read) => read += u64::from(is_read),
-            Err(_) => panic!("seed {seed} fails, with\n{}", file_of(seed, &corpus)),
-        }
-        rounds += 1;
-        longest = longest.max((begin.elapsed() - before, seed));
-        if begin.elapsed() >= Duration::from_secs(seconds) {
-            break;
-        }
-    }
-    println!(
-        "logs: {rounds} files from seed {first}, {read} could be read, no panic in {:.1} s, the \
-         longest took {:.2} s (seed {})",
-        begin.elapsed().as_secs_f64(),
-        longest.0.as_secs_f64(),
-        longest.1
-    );
 }

@@ -1,452 +1,387 @@
-//! `cargo xtask fuzz`: broken input for a reader inside its test, or for the command as it is.
+//! `cargo xtask fuzz`: mutated files for every command that reads one.
 //!
-//! A command reads each mutated file in a process of its own, under a limit of address space and of
-//! processor time. It has to answer or to refuse it: exit code 0, 1 or 2, and 3 of a log that was
-//! cut off. An input is a pure function of its seed.
+//! A command is started once, and makes a process of its own for each input (`verify/feed`), under
+//! limits of address space, processor time and time. It has to answer an input or to refuse it:
+//! exit code 0, 1 or 2, and 3 of a log that was cut off. Everything else is wrong, and the input is
+//! kept. An input is a pure function of its seed and of the files that are mutated.
 
+mod mutate;
+mod readers;
+mod server;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::step;
 use crate::workspace::Workspace;
+use mutate::mutated;
+use readers::{Corpus, READERS, Reader};
+use server::{Ended, Limits, Server};
 
-/// The test of a parser that feeds itself.
-const FUZZ_TEST: &str = "fuzz::no_mutation_of_any_file_makes_the_reader_panic_for_as_long_as_asked";
+/// Of each input.
+const LIMITS: Limits = Limits {
+    kib: 1 << 20,
+    seconds: 20,
+    wall: 300,
+};
 
-/// Address space of a reader, in KiB, and processor time, in seconds.
-const LIMITS: (u32, u32) = (1 << 20, 10);
+/// Memory of a reader, in KiB: as much as for any file, and for each byte of this one.
+const MEMORY: (u64, u64) = (128 << 10, 1);
 
-/// Numbers that readers may stumble over.
-const NUMBERS: [&str; 8] = [
-    "0",
-    "1",
-    "2147483648",
-    "36028797018963968",
-    "18446744073709551615",
-    "99999999999999999999",
-    "-1",
-    "1e400",
-];
-
-/// A command that reads files, and where those come from that are mutated.
-struct Reader {
-    name: &'static str,
-    /// Its program in the target folder.
-    program: &'static str,
-    /// Its words; `{}` is the file.
-    words: &'static [&'static str],
-    /// Words that make a file of an example, `{}` to `{out}`; the examples themselves when empty.
-    makes: &'static [&'static str],
-    /// The file itself, where no quick command makes one.
-    text: &'static str,
-}
-
-/// Terms of a machine, which `doctor` measures for seconds.
-const PLATFORM: &str = "[machine]\nswitch = \"1us\"\ntimer = \"2us\"\npreemption = \"3us\"\n\
-    missing-time = { budget = \"10us\", period = \"10ms\" }\n[measured]\ncpu = \"0\"\n";
-
-/// Every command that reads a file from outside.
-const READERS: [Reader; 7] = [
-    reader("system", &["check", "{}"], &[]),
-    reader(
-        "certificate",
-        &["verify", "{}"],
-        &["check", "{}", "--certificate", "{out}"],
-    ),
-    reader(
-        "log",
-        &["report", "{}"],
-        &["sim", "{}", "--for", "5ms", "--record", "{out}"],
-    ),
-    reader(
-        "replay",
-        &["replay", "{}"],
-        &["sim", "{}", "--for", "5ms", "--record", "{out}"],
-    ),
-    reader("sdf3", &["import", "{}"], &["export", "{}"]),
-    Reader {
-        text: PLATFORM,
-        ..reader(
-            "platform",
-            &["check", "examples/two-tasks.toml", "--platform", "{}"],
-            &[],
-        )
-    },
-    Reader {
-        name: "sweep",
-        program: "punctual-sweep",
-        words: &["merge", "{}"],
-        makes: &[
-            "--out",
-            "{out}",
-            "--sets",
-            "4",
-            "--tasks",
-            "3",
-            "--utilization",
-            "70%..90%:10%",
-        ],
-        text: "",
-    },
-];
-
-const fn reader(
-    name: &'static str,
-    words: &'static [&'static str],
-    makes: &'static [&'static str],
-) -> Reader {
-    Reader {
-        name,
-        program: "punctual",
-        words,
-        makes,
-        text: "",
-    }
-}
+/// Of a hundred inputs this many have to be accepted, or what follows reading was not reached.
+const ACCEPTED: u64 = 1;
 
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
-    /// Readers inside their tests: spec, virtual_time; commands, a process for each input: system,
-    /// certificate, log, replay, sdf3, platform, sweep
-    #[arg(value_parser = ["spec", "virtual_time", "system", "certificate", "log", "replay", "sdf3", "platform", "sweep"])]
-    target: String,
-    /// How long, in seconds
-    #[arg(long, default_value_t = 20)]
-    seconds: u32,
-    /// For commands: end after so many inputs, however long that takes
-    #[arg(long, value_name = "NUMBER")]
-    inputs: Option<u64>,
-    /// Seed of the first input; the same seed makes the same inputs
+    /// Only these; all when left out
+    #[arg(value_parser = PossibleValuesParser::new(READERS.iter().map(|reader| reader.name)))]
+    readers: Vec<String>,
+    /// Inputs of each reader
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000)]
+    inputs: u64,
+    /// End each reader after so many seconds, with as many inputs as it had
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Seed of the first input; the same seed makes the same input
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// Feeds what was asked for; whether it answered or refused everything.
+/// Feeds all readers that were asked for; whether each answered or refused everything.
 pub(crate) fn run(workspace: &Workspace, options: &FuzzOptions) -> bool {
-    match READERS.iter().find(|reader| reader.name == options.target) {
-        Some(reader) => feed(workspace, reader, options).unwrap_or_else(|why| {
+    let feed = match build(workspace) {
+        Ok(feed) => feed,
+        Err(why) => {
             eprintln!("xtask: {why}");
-            false
-        }),
-        None => in_its_test(workspace, options),
+            return false;
+        }
+    };
+    println!(
+        "each input within {} MiB of address space, {} s of a processor and {} s\n\n\
+         | reader | seed | inputs | refused | accepted | wrong | processor time: longest, all | most memory |\n\
+         |---|---|---|---|---|---|---|---|",
+        LIMITS.kib >> 10,
+        LIMITS.seconds,
+        LIMITS.wall
+    );
+    let asked = |reader: &&Reader| {
+        options.readers.is_empty() || options.readers.iter().any(|name| name == reader.name)
+    };
+    let mut passed = true;
+    let mut files: Option<(Corpus, Vec<Vec<u8>>)> = None;
+    for reader in READERS.iter().filter(asked) {
+        let mut feeding = Feeding {
+            workspace,
+            feed: &feed,
+            options,
+            reader,
+            folder: workspace.target.join("fuzz").join(reader.name),
+            files: &[],
+            begin: Instant::now(),
+            next: AtomicU64::new(0),
+            found: Mutex::default(),
+        };
+        // Readers of the same files stand beside each other.
+        let same = files.take().filter(|(corpus, _)| *corpus == reader.corpus);
+        let (_, files) = files.insert(same.unwrap_or_else(|| feeding.made()));
+        feeding.files = files;
+        passed &= match feeding.all() {
+            Ok(found) => told(reader, options.seed, &found),
+            Err(why) => {
+                eprintln!("xtask: {}: {why}", reader.name);
+                false
+            }
+        };
     }
+    passed
 }
 
-fn in_its_test(workspace: &Workspace, options: &FuzzOptions) -> bool {
-    let command = |mode: &str| {
-        let mut command = workspace.cargo();
-        // Built as all tests are, so that after them there is nothing left to build.
-        command.args(["test", "--quiet", "--workspace", "--test", &options.target]);
-        command.args(["--", mode, "--exact", FUZZ_TEST]);
-        command.env("FUZZ_SECONDS", options.seconds.to_string());
-        command.env("FUZZ_SEED", options.seed.to_string());
-        command
-    };
-    // Where there is no such test, the program passes without having run any.
-    let listed = command("--list").stderr(Stdio::inherit()).output();
-    let listed = listed.map_or_else(|error| error.to_string().into(), |output| output.stdout);
-    if !String::from_utf8_lossy(&listed).contains(&format!("{FUZZ_TEST}: test")) {
-        eprintln!("xtask: `{}` has no test `{FUZZ_TEST}`", options.target);
-        return false;
+/// Builds the commands as all tests do, so that after them there is nothing left to build; the
+/// library that is loaded before them.
+fn build(workspace: &Workspace) -> Result<PathBuf, String> {
+    let words: [&[&str]; 2] = [
+        // Tests of these names need the programs.
+        &[
+            "test",
+            "--workspace",
+            "--no-run",
+            "--test",
+            "cli",
+            "--test",
+            "sweep",
+        ],
+        &["build", "--package", "punctual-feed"],
+    ];
+    for words in words {
+        let mut build = workspace.cargo();
+        build.args(words).arg("--quiet");
+        if !step::passes_in_the_open(build) {
+            return Err("the commands cannot be built".into());
+        }
     }
-    step::passes_in_the_open(command("--nocapture"))
+    Ok(workspace.target.join("debug/libpunctual_feed.so"))
 }
 
 /// The findings of all inputs of a reader.
 #[derive(Default)]
 struct Found {
     refused: u64,
-    read: u64,
+    accepted: u64,
+    /// The words about refused inputs, without names and numbers.
+    refusals: BTreeSet<String>,
+    /// Processor time of all.
+    took: Duration,
+    /// That of one, and its seed.
     longest: (Duration, u64),
+    /// KiB, the bytes of the file, and the seed.
+    most: (u64, usize, u64),
     wrong: Vec<String>,
 }
 
-fn feed(workspace: &Workspace, reader: &Reader, options: &FuzzOptions) -> Result<bool, String> {
-    let mut build = workspace.cargo();
-    // Tests of these names need the programs, so this builds them as all tests do.
-    build.args([
-        "test",
-        "--quiet",
-        "--workspace",
-        "--no-run",
-        "--test",
-        "cli",
-        "--test",
-        "sweep",
-    ]);
-    if !step::passes_in_the_open(build) {
-        return Err("the commands cannot be built".into());
+/// All inputs of a reader.
+struct Feeding<'a> {
+    workspace: &'a Workspace,
+    feed: &'a Path,
+    options: &'a FuzzOptions,
+    reader: &'a Reader,
+    folder: PathBuf,
+    /// The files that are mutated.
+    files: &'a [Vec<u8>],
+    begin: Instant,
+    next: AtomicU64,
+    found: Mutex<Found>,
+}
+
+impl Feeding<'_> {
+    fn made(&self) -> (Corpus, Vec<Vec<u8>>) {
+        let files = match fs::create_dir_all(&self.folder) {
+            Ok(()) => self.reader.files(self.workspace, &self.folder),
+            Err(_) => Vec::new(),
+        };
+        (self.reader.corpus, files)
     }
-    let program = workspace.target.join("debug").join(reader.program);
-    let folder = workspace.target.join("fuzz").join(reader.name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let corpus = corpus(&workspace.root.join("examples"), &program, reader, &folder);
-    if corpus.is_empty() {
-        return Err(format!("`{}` has nothing to mutate", reader.name));
-    }
-    let (begin, next) = (Instant::now(), AtomicU64::new(0));
-    let limit = Duration::from_secs(options.seconds.into());
-    let found = Mutex::new(Found::default());
-    std::thread::scope(|scope| {
-        for worker in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            let (program, corpus, found, next) = (&program, &corpus, &found, &next);
-            let file = folder.join(format!("input-{worker}"));
-            let _ = scope.spawn(move || {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let over = match options.inputs {
-                        Some(inputs) => number >= inputs,
-                        None => begin.elapsed() >= limit,
-                    };
-                    if over {
-                        return;
-                    }
-                    let seed = options.seed + number;
-                    one(program, reader, &file, seed, corpus, found);
-                }
-            });
+
+    fn all(self) -> Result<Found, String> {
+        if self.files.is_empty() {
+            return Err("it has nothing to mutate".into());
         }
-    });
-    let found = found.into_inner().map_err(|error| error.to_string())?;
-    told(reader, options.seed, &found)
+        fs::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
+        let this = &self;
+        std::thread::scope(|scope| {
+            let workers = std::thread::available_parallelism().map_or(1, usize::from);
+            let workers = (0..workers).map(|worker| scope.spawn(move || this.work(worker)));
+            let workers: Vec<_> = workers.collect();
+            let mut ended = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+            ended.try_for_each(|ended| ended.unwrap_or_else(|_| Err("a worker panicked".into())))
+        })?;
+        self.found.into_inner().map_err(|error| error.to_string())
+    }
+
+    /// Takes inputs until there are no more.
+    fn work(&self, worker: usize) -> Result<(), String> {
+        let (reader, options) = (self.reader, self.options);
+        let [input, whole, out] = ["input", "whole", "out.pftrace"]
+            .map(|name| self.folder.join(format!("{worker}-{name}")));
+        let place = |word: &str| match word {
+            "{}" => Some(input.clone()),
+            "{whole}" => Some(whole.clone()),
+            "{out}" => Some(out.clone()),
+            _ => None,
+        };
+        let failed = |error: std::io::Error| format!("{}: {error}", reader.program);
+        let command = reader.command(self.workspace, reader.words, place);
+        let mut server =
+            Server::start(self.feed, command, input.clone(), LIMITS).map_err(failed)?;
+        let limit = options.seconds.map_or(Duration::MAX, Duration::from_secs);
+        while self.begin.elapsed() < limit {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= options.inputs {
+                break;
+            }
+            let seed = options.seed.wrapping_add(number);
+            let (bytes, from) = mutated(seed, self.files);
+            let _ = fs::remove_file(&out);
+            fs::write(&whole, &self.files[from]).map_err(failed)?;
+            let ended = server.feed(&bytes).map_err(failed)?;
+            let mut found = self.found.lock().map_err(|error| error.to_string())?;
+            found.add(&self.folder, seed, &bytes, &ended);
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    /// Judges one input. The folder keeps those that are wrong, took longest or most memory.
+    fn add(&mut self, folder: &Path, seed: u64, input: &[u8], ended: &Ended) {
+        self.took += ended.took;
+        if ended.took > self.longest.0 {
+            self.longest = (ended.took, seed);
+            keep(folder, "slowest", input);
+        }
+        if ended.peak > self.most.0 {
+            self.most = (ended.peak, input.len(), seed);
+            keep(folder, "largest", input);
+        }
+        let most = MEMORY.0 + MEMORY.1 * input.len() as u64;
+        // A log that was cut off has a result, which is said not to be whole.
+        let is_cut = ended.said.contains("this log ends before");
+        let wrong = match ended.status.code() {
+            Some(0..=2) if ended.peak > most => format!("{} KiB of memory", ended.peak),
+            Some(0 | 1) => return self.accepted += 1,
+            Some(3) if is_cut => return self.accepted += 1,
+            Some(2) => {
+                self.refused += 1;
+                self.refusals.insert(kind(&ended.said));
+                return;
+            }
+            _ => format!("{}: {}", ended.status, ended.said),
+        };
+        let kept = keep(folder, &format!("wrong-{seed}"), input);
+        let wrong: String = wrong.chars().take(400).collect();
+        self.wrong.push(format!("{}: {wrong}", kept.display()));
+    }
+}
+
+/// Keeps an input to be looked at.
+fn keep(folder: &Path, name: &str, input: &[u8]) -> PathBuf {
+    let kept = folder.join(name);
+    let _ = fs::write(&kept, input);
+    kept
+}
+
+/// The first line of a refusal, without its names and numbers.
+fn kind(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default();
+    let mut kind = String::new();
+    for (number, part) in line.split(['`', '"', '\'']).enumerate() {
+        if number % 2 == 0 {
+            let words = part.split_whitespace();
+            let words = words.filter(|word| {
+                !word.contains(|letter: char| letter.is_ascii_digit() || letter == '/')
+            });
+            words.for_each(|word| kind += word);
+        }
+    }
+    kind
 }
 
 /// Prints the findings; whether nothing is wrong.
-fn told(reader: &Reader, seed: u64, found: &Found) -> Result<bool, String> {
+fn told(reader: &Reader, seed: u64, found: &Found) -> bool {
+    let wrong = found.wrong.len() as u64;
+    let inputs = found.refused + found.accepted + wrong;
+    let (longest, slow) = found.longest;
+    let (peak, bytes, large) = found.most;
+    println!(
+        "| {} | {seed} | {inputs} | {}, in {} ways | {} | {wrong} | {:.2} s (seed {slow}), {:.0} s \
+         | {:.1} MiB, of {bytes} bytes (seed {large}) |",
+        reader.name,
+        found.refused,
+        found.refusals.len(),
+        found.accepted,
+        longest.as_secs_f64(),
+        found.took.as_secs_f64(),
+        peak as f64 / 1024.0,
+    );
     for wrong in found.wrong.iter().take(10) {
         eprintln!("{wrong}");
     }
-    let (name, wrong) = (reader.name, found.wrong.len());
-    let inputs = found.refused + found.read + wrong as u64;
-    println!(
-        "{name}: {inputs} inputs from seed {seed}: {} refused, {} read, {wrong} wrong; the longest \
-         took {:.2} s (seed {}), each within {} MiB and {} s of a processor",
-        found.refused,
-        found.read,
-        found.longest.0.as_secs_f64(),
-        found.longest.1,
-        LIMITS.0 >> 10,
-        LIMITS.1
-    );
-    // Where everything is refused, what follows reading was not reached.
-    Ok(wrong == 0 && found.read > 0)
-}
-
-/// Files that the command reads as they are, in the order of their names.
-fn corpus(examples: &Path, program: &Path, reader: &Reader, folder: &Path) -> Vec<Vec<u8>> {
-    if !reader.text.is_empty() {
-        return vec![reader.text.into()];
+    let reached = found.accepted * 100 >= inputs * ACCEPTED;
+    if !reached {
+        eprintln!(
+            "xtask: {}: hardly anything is accepted, so what follows reading was not reached",
+            reader.name
+        );
     }
-    let entries = fs::read_dir(examples).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
-    paths.sort();
-    // Words without an example make one file.
-    if !reader.makes.is_empty() && !reader.makes.contains(&"{}") {
-        paths.truncate(1);
-    }
-    let out = folder.join("made");
-    let made = paths.iter().filter_map(|path| {
-        let _ = fs::remove_file(&out);
-        if reader.makes.is_empty() {
-            return fs::read(path).ok();
-        }
-        let output = command(program, reader.makes, path, &out).output().ok()?;
-        // A command that takes no other file prints what it makes.
-        fs::read(&out).ok().or(Some(output.stdout))
-    });
-    let mut made: Vec<_> = made
-        .filter(|file| (1..64 << 10).contains(&file.len()))
-        .collect();
-    made.dedup();
-    made
-}
-
-/// The command under its limits, with the file and the output in their places.
-fn command(program: &Path, words: &[&str], file: &Path, out: &Path) -> Command {
-    let mut command = Command::new("sh");
-    let (kib, seconds) = LIMITS;
-    command.arg("-c");
-    command.arg(format!(
-        "ulimit -v {kib}; ulimit -t {seconds}; ulimit -c 0; exec \"$@\""
-    ));
-    command.arg("sh").arg(program);
-    for word in words {
-        match *word {
-            "{}" => command.arg(file),
-            "{out}" => command.arg(out),
-            word => command.arg(word),
-        };
-    }
-    command.stdin(Stdio::null());
-    command
-}
-
-fn one(
-    program: &Path,
-    reader: &Reader,
-    file: &Path,
-    seed: u64,
-    corpus: &[Vec<u8>],
-    found: &Mutex<Found>,
-) {
-    let input = mutated(seed, corpus);
-    let begin = Instant::now();
-    let run = fs::write(file, &input).and_then(|()| {
-        let mut command = command(program, reader.words, file, file);
-        command.stdout(Stdio::null()).output()
-    });
-    let took = begin.elapsed();
-    let Ok(mut found) = found.lock() else { return };
-    // A log that was cut off has a result, which is said not to be whole.
-    let is_cut = |said: &[u8]| String::from_utf8_lossy(said).contains("this log ends before");
-    let code = run.as_ref().map(|output| output.status.code());
-    match code.map(|code| {
-        code.filter(|code| *code != 3 || run.as_ref().is_ok_and(|run| is_cut(&run.stderr)))
-    }) {
-        Ok(Some(2)) => found.refused += 1,
-        Ok(Some(0 | 1 | 3)) => found.read += 1,
-        _ => {
-            let kept = file.with_file_name(format!("wrong-{seed}"));
-            let _ = fs::write(&kept, &input);
-            let said = run.map_or_else(
-                |error| error.to_string(),
-                |run| format!("{}: {}", run.status, String::from_utf8_lossy(&run.stderr)),
-            );
-            let said: String = said.chars().take(400).collect();
-            found.wrong.push(format!("{}: {said}", kept.display()));
-        }
-    }
-    found.longest = found.longest.max((took, seed));
-}
-
-/// The input of a seed.
-fn mutated(seed: u64, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut random = Random(seed);
-    let mut bytes = corpus[random.below(corpus.len())].clone();
-    for _ in 0..[1, 1, 1, 2, 4][random.below(5)] {
-        let at = random.below(bytes.len());
-        match random.below(10) {
-            0 => {
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = random.next().to_le_bytes()[0];
-                }
-            }
-            1 => bytes.truncate(at),
-            2 => {
-                let (line, other) = (line(&bytes, at), random.below(bytes.len()));
-                let copied = bytes[line].to_vec();
-                drop(bytes.splice(other..other, copied));
-            }
-            3 => {
-                let (one, other) = (token(&bytes, at), token(&bytes, random.below(bytes.len())));
-                let copied = bytes[other].to_vec();
-                drop(bytes.splice(one, copied));
-            }
-            _ => renumber(&mut bytes, at, &mut random),
-        }
-    }
-    bytes
-}
-
-/// Changes the first number behind `at`.
-fn renumber(bytes: &mut Vec<u8>, at: usize, random: &mut Random) {
-    let is_digit = u8::is_ascii_digit;
-    if let Some(from) = bytes.iter().skip(at).position(is_digit) {
-        let from = at + from;
-        let length = bytes[from..]
-            .iter()
-            .take_while(|byte| is_digit(byte))
-            .count();
-        let number = NUMBERS[random.below(NUMBERS.len())];
-        drop(bytes.splice(from..from + length, number.bytes()));
-    }
-}
-
-/// The line around `at`, with its end.
-fn line(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
-    around(bytes, at, |byte| byte != b'\n')
-}
-
-/// The word or the number around `at`.
-fn token(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
-    around(bytes, at, |byte| byte.is_ascii_alphanumeric())
-}
-
-fn around(bytes: &[u8], at: usize, inside: impl Fn(u8) -> bool) -> std::ops::Range<usize> {
-    let before = bytes[..at].iter().rev().take_while(|byte| inside(**byte));
-    let behind = bytes[at..].iter().take_while(|byte| inside(**byte));
-    at - before.count()..at + behind.count()
-}
-
-/// Steele, Lea and Flood's SplitMix64 (OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`; 0 when that is 0.
-    fn below(&mut self, limit: usize) -> usize {
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % limit).unwrap_or(0)
-    }
+    wrong == 0 && reached
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
-    #[test]
-    fn an_input_depends_on_its_seed_and_differs_from_its_file() {
-        let corpus = [b"period = \"10ms\"\nwcet = \"2ms\"\n".to_vec()];
-        assert_eq!(mutated(7, &corpus), mutated(7, &corpus));
-        let all: std::collections::BTreeSet<_> =
-            (0..200).map(|seed| mutated(seed, &corpus)).collect();
-        assert!(all.len() > 60, "{}", all.len());
-        assert!((0..200).all(|seed| mutated(seed, &[vec![]]).is_empty()));
+    /// A shell that reads each input as its program, below the library that cargo put beside this
+    /// test.
+    fn fed(test: &str, scripts: &[&str]) -> (Found, Vec<Ended>) {
+        let feed = std::env::current_exe()
+            .unwrap()
+            .with_file_name("libpunctual_feed.so");
+        let folder = std::env::temp_dir().join(format!("punctual-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let input = folder.join("input");
+        let mut shell = Command::new("/bin/sh");
+        shell.arg(&input);
+        let limits = Limits {
+            kib: 128 << 10,
+            seconds: 1,
+            wall: 3,
+        };
+        let mut server = Server::start(&feed, shell, input, limits).unwrap();
+        let mut found = Found::default();
+        let ended = scripts.iter().zip(1..).map(|(script, seed)| {
+            let ended = server.feed(script.as_bytes()).unwrap();
+            found.add(&folder, seed, script.as_bytes(), &ended);
+            ended
+        });
+        let ended = ended.collect();
+        fs::remove_dir_all(&folder).unwrap();
+        (found, ended)
     }
 
-    /// A program that ends by a signal, as one that panics or is out of memory does, is wrong.
     #[test]
-    fn a_reader_that_neither_answers_nor_refuses_is_found() {
-        let folder = std::env::temp_dir().join(format!("punctual-fuzz-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let reader = |words: &'static [&'static str]| reader("system", words, &[]);
-        let shell = Path::new("/bin/sh");
-        let found = Mutex::new(Found::default());
-        let file = folder.join("input");
-        let scripts: [&'static [&'static str]; 4] = [
-            &["-c", "exit 0"],
-            &["-c", "exit 2"],
-            &["-c", "exit 3"],
-            &["-c", "kill -6 $$"],
-        ];
-        for words in scripts {
-            one(
-                shell,
-                &reader(words),
-                &file,
-                1,
-                &[b"a = 1".to_vec()],
-                &found,
-            );
-        }
-        let found = found.into_inner().unwrap();
-        fs::remove_dir_all(&folder).unwrap();
-        assert_eq!((found.read, found.refused, found.wrong.len()), (1, 1, 2));
+    fn a_reader_that_neither_answers_nor_refuses_is_found_and_the_next_input_is_read() {
+        let (found, ended) = fed(
+            "fed",
+            &[
+                "exit 0",
+                "kill -6 $$",
+                "echo 'line 7 of `one` is wrong' >&2; exit 2",
+                "echo 'line 8 of `other` is wrong' >&2; exit 2",
+                "exit 3",
+                "echo this log ends before its run did >&2; exit 3",
+            ],
+        );
+        assert_eq!(
+            (found.accepted, found.refused, found.wrong.len()),
+            (2, 2, 2)
+        );
+        assert_eq!(found.refusals.len(), 1, "{:?}", found.refusals);
+        assert_eq!(ended[0].said, "");
+    }
+
+    #[test]
+    fn a_reader_beyond_a_limit_is_ended() {
+        let (found, ended) = fed(
+            "ended",
+            &[
+                "while :; do :; done",
+                "mkfifo $0.pipe; read line < $0.pipe",
+                "test $(ulimit -v) -eq 131072 && exit 1; exit 3",
+                "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
+             x=$x$x; done",
+            ],
+        );
+        assert_eq!(found.wrong.len(), 2, "{:?}", found.wrong);
+        assert_eq!(found.accepted, 2, "{:?}", found.refusals);
+        assert!(
+            ended[0].took >= Duration::from_millis(900),
+            "{:?}",
+            ended[0].took
+        );
+        assert!(
+            ended[3].peak > 16 << 10 && found.most.2 == 4,
+            "{}",
+            ended[3].peak
+        );
+        assert!(ended[2].peak < 16 << 10, "{}", ended[2].peak);
     }
 }

@@ -54,10 +54,11 @@ enum Chore {
     /// Compare the public items of the API crates with doc/api, or write them there
     #[command(after_help = "Examples:\n  cargo xtask api\n  cargo xtask api --set")]
     Api(api::ApiOptions),
-    /// Feed a reader with broken input: for a bounded time, or so many
+    /// Feed every command that reads a file with mutated ones, under limits of time and memory
     #[command(
-        after_help = "Examples:\n  cargo xtask fuzz spec --seconds 20 --seed 1           system files\n  cargo xtask fuzz virtual_time --seconds 20 --seed 1   logs\n  \
-        cargo xtask fuzz certificate --inputs 20000           the command as it is, a process for each"
+        after_help = "Examples:\n  cargo xtask fuzz                          20,000 inputs of each reader\n  \
+        cargo xtask fuzz log diff --seed 50000    other inputs of two of them\n  \
+        cargo xtask fuzz --seconds 3              each for three seconds at most"
     )]
     Fuzz(fuzz::FuzzOptions),
     /// Draw random systems, admit them, simulate the admitted ones: is every promise kept?
@@ -79,7 +80,7 @@ enum Chore {
         after_help = "Examples:\n  cargo xtask count              all rows, in under a minute\n  \
         cargo xtask count live.queue   rows whose names contain this\n  \
         cargo xtask count --misses     misses of a cache of 1 MiB, in one to five minutes\n  \
-        cargo xtask count --set        what is counted now becomes the ceiling"
+        cargo xtask count --set        what is counted now and 1 % become the ceiling"
     )]
     Count(count::CountOptions),
     /// Weigh the engine of graphs and its FIFOs as built for a microcontroller
