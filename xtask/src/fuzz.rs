@@ -28,8 +28,8 @@ use server::{Ended, Limits, Server};
 /// Of each input.
 const LIMITS: Limits = Limits {
     kib: 1 << 20,
-    seconds: 20,
-    wall: 300,
+    seconds: 60,
+    wall: 600,
 };
 
 /// Memory of a reader, in KiB: as much as for any file, and for each byte of this one.
