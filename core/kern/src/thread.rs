@@ -160,7 +160,7 @@ pub(crate) struct Thread {
     /// A change waits.
     pub(crate) changes: bool,
 
-    // One word: see `is_queued_on_budget`.
+    // One word: see `is_plainly_queued`; the second half is looked at alone, too: see `is_free`.
     pub(crate) band: Band,
     /// In the ready set: holds exactly in the states Ready, Running and Woken.
     pub(crate) queued: bool,
@@ -168,22 +168,22 @@ pub(crate) struct Thread {
     pub(crate) owes_delay: bool,
     /// It holds a resource that keeps its siblings away.
     pub(crate) shields: bool,
-
-    /// How many predecessors its job waits for.
-    pub(crate) unsatisfied: u32,
-
-    // One word, of which the first half is looked at alone, too: see `goes_behind_its_equals`.
     /// How many resources it holds.
     pub(crate) held: u16,
     /// It asks for a resource.
     pub(crate) asks: bool,
     pub(crate) in_section: bool,
+
+    // One word: see `goes_behind_its_equals`.
     /// The band in which it is queued: that of its effective priority.
     pub(crate) place: Band,
     pub(crate) key: Key,
     /// As its constraint says: it has slices.
     pub(crate) has_slices: bool,
     pub(crate) wake_pending: bool,
+
+    /// How many predecessors its job waits for.
+    pub(crate) unsatisfied: u32,
 
     /// Where its rare things are ([`crate::rare`]).
     pub(crate) rare: Slot,
@@ -224,10 +224,11 @@ const _: () = {
     assert!(offset_of!(Thread, job) == 64 && size_of::<Option<Job>>() <= 64);
     assert!(offset_of!(Thread, budget) < 64 && offset_of!(Thread, next_index) < 64);
     assert!(offset_of!(Thread, constraint) == 128);
-    // What is read as one word stands in one, and is zero where a thread is of the usual kind.
-    assert!(Band::RealTime as u8 == 0 && Key::Own as u8 == 0);
-    assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, shields) == 11);
-    assert!(offset_of!(Thread, held) == 16 && offset_of!(Thread, wake_pending) == 23);
+    // What is read as one word stands in one. Where a thread is of the usual kind, none of them is
+    // zero: the compiler looks at the bytes of a word one by one where it is compared with zero.
+    assert!(Band::RealTime as u8 == 0 && Key::Own as u8 == 1);
+    assert!(offset_of!(Thread, band) == 8 && offset_of!(Thread, in_section) == 15);
+    assert!(offset_of!(Thread, place) == 16 && offset_of!(Thread, wake_pending) == 19);
 };
 
 /// Whether the key by which a thread is queued has been reported.
@@ -235,11 +236,11 @@ const _: () = {
 pub(crate) enum Key {
     /// It is the thread's own.
     #[default]
-    Own,
+    Own = 1,
     /// It may be another.
-    Differs,
+    Differs = 2,
     /// It is to be reported at the end of the entry.
-    Pending,
+    Pending = 3,
 }
 
 /// A resource that a thread asked for.
@@ -378,11 +379,18 @@ impl Thread {
     /// [`Thread::book`] before the end of the budget. No job receives more than there are ticks.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn book_fast(&mut self, executed: Work) {
+        self.book_before_end(executed, self.is_budgeted());
+    }
+
+    /// The same where it is known whether the thread runs on a budget.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn book_before_end(&mut self, executed: Work, on_budget: bool) {
+        debug_assert_eq!(on_budget, self.is_budgeted());
         let executed = executed.ticks();
         if let Some(job) = &mut self.job {
             job.received = Work::from_ticks(job.received.ticks().wrapping_add(executed));
         }
-        if self.is_budgeted() {
+        if on_budget {
             debug_assert!(executed < self.budget.ticks() || executed == 0);
             self.budget = Work::from_ticks(self.budget.ticks().wrapping_sub(executed));
         }
@@ -406,25 +414,24 @@ impl Thread {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn goes_behind_its_equals(&self) -> bool {
         debug_assert_eq!(self.has_slices, has_slices(&self.constraint));
-        let [low, high] = self.held.to_le_bytes();
-        let rest = [
-            self.place as u8,
-            self.key as u8,
-            self.has_slices.into(),
-            self.wake_pending.into(),
-        ];
-        let [place, key, slices, woken] = rest;
-        let (asks, section) = (self.asks.into(), self.in_section.into());
-        u64::from_le_bytes([low, high, asks, section, place, key, slices, woken]) == 0
+        let (slices, woken) = (self.has_slices.into(), self.wake_pending.into());
+        let word = [self.place as u8, self.key as u8, slices, woken];
+        let usual = [Band::RealTime as u8, Key::Own as u8, 0, 0];
+        self.is_plainly_queued() && u32::from_le_bytes(word) == u32::from_le_bytes(usual)
     }
 
-    /// Whether it is in the ready set, runs on a budget, pays nobody for being preempted, and keeps
-    /// nobody away.
+    /// Whether it is in the ready set, runs on a budget, pays nobody for being preempted, keeps
+    /// nobody away, and is free.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_queued_on_budget(&self) -> bool {
+    fn is_plainly_queued(&self) -> bool {
         let (queued, delay) = (self.queued.into(), self.owes_delay.into());
-        let word = [self.band as u8, queued, delay, self.shields.into()];
-        u32::from_le_bytes(word) == u32::from_le_bytes([Band::RealTime as u8, 1, 0, 0])
+        let [low, high] = self.held.to_le_bytes();
+        let (asks, section) = (self.asks.into(), self.in_section.into());
+        let first = [self.band as u8, queued, delay, self.shields.into()];
+        let [band, queued, delay, shields] = first;
+        let word = [band, queued, delay, shields, low, high, asks, section];
+        let usual = [Band::RealTime as u8, 1, 0, 0, 0, 0, 0, 0];
+        u64::from_le_bytes(word) == u64::from_le_bytes(usual)
     }
 
     /// Whether it neither waits for a lock nor holds one, and lets others in between.
@@ -438,7 +445,7 @@ impl Thread {
     /// runs.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn runs_fast(&self, id: ThreadId) -> bool {
-        self.generation == id.generation() && self.is_queued_on_budget() && self.is_free()
+        self.generation == id.generation() && self.is_plainly_queued()
     }
 
     /// Whether it is the thread that `id` names, and ready.

@@ -13,16 +13,17 @@ impl Latest {
         self.0 = self.0.max(release);
     }
 
-    /// The answer that [`Latest::next`] would give.
+    /// The answer that [`Latest::next`] would give; where there is nothing later than all that was
+    /// seen, an instant before which there is none.
     #[inline]
     pub(crate) fn following(&self) -> Instant {
-        self.0.saturating_add(Span::from_ticks(1))
+        Instant::from_ticks(self.0.ticks().wrapping_add(1))
     }
 
     /// After all that was seen, and after what this said before.
     #[inline]
     pub(crate) fn next(&mut self) -> Instant {
-        self.0 = self.following();
+        self.0 = self.0.saturating_add(Span::from_ticks(1));
         self.0
     }
 }

@@ -77,13 +77,15 @@ macro_rules! step {
 #[cfg(test)]
 pub(crate) use step;
 
-/// The protocol as a function body. Its variable parts: how the thread pointer is set, and the
-/// order of the two stores around the commitment, which a test turns round.
+/// The protocol as a function body. Its variable parts: how the thread pointer is set, whether it
+/// asks first what two threads share (1), and the order of the two stores around the commitment,
+/// which a test turns round.
 macro_rules! protocol {
     (
         [$from:expr, $to:expr, $scheduler:expr, $epoch:expr],
         table: $table:literal,
         pointer: [$($pointer:literal),*],
+        asks: $asks:literal,
         publish: $publish:literal,
         commit: $commit:literal,
         take: [$($take:literal),*]
@@ -102,8 +104,10 @@ macro_rules! protocol {
             step!($table; "mov [rdi + {instruction}], rax"),
             step!($table; "mov [rdi + {rbx}], rbx"),
             step!($table; "mov [rdi + {rbp}], rbp"),
+            ".if {asks}",
             step!($table; "cmp word ptr [rdi + {keeps}], 0"),
             step!($table; "je 22f"),
+            ".endif",
             step!($table; "stmxcsr [rdi + {mxcsr}]"),
             step!($table; "fnstcw [rdi + {x87}]"),
             "22:",
@@ -115,8 +119,10 @@ macro_rules! protocol {
             step!($table; "jz 40f"),
             step!($table; $commit),
             step!($table; "mov rax, [rsi + {pointer}]"),
+            ".if {asks}",
             step!($table; "cmp rax, [rdi + {pointer}]"),
             step!($table; "je 23f"),
+            ".endif",
             $(step!($table; $pointer),)*
             "23:",
             $(step!($table; $take),)*
@@ -127,8 +133,10 @@ macro_rules! protocol {
             step!($table; "jz 60f"),
             step!($table; "mov [rdx + {current}], rsi"),
             step!($table; "mov rax, [rsi + {pointer}]"),
+            ".if {asks}",
             step!($table; "cmp rax, [rdi + {pointer}]"),
             step!($table; "je 41f"),
+            ".endif",
             $(step!($table; $pointer),)*
             "41:",
             step!($table; "mov rsp, r8"),
@@ -148,8 +156,10 @@ macro_rules! protocol {
             step!($table; "mov qword ptr [rsi + {stack}], 0"),
             step!($table; "mov rbx, [rsi + {rbx}]"),
             step!($table; "mov rbp, [rsi + {rbp}]"),
+            ".if {asks}",
             step!($table; "cmp word ptr [rsi + {keeps}], 0"),
             step!($table; "je 32f"),
+            ".endif",
             step!($table; "ldmxcsr [rsi + {mxcsr}]"),
             step!($table; "fldcw [rsi + {x87}]"),
             "32:",
@@ -166,6 +176,7 @@ macro_rules! protocol {
             frame = const FRAME,
             current = const CURRENT,
             epoch = const EPOCH,
+            asks = const $asks,
             inlateout("rdi") $from => _,
             inlateout("rsi") $to => _,
             inlateout("rdx") $scheduler => _,
@@ -209,6 +220,34 @@ pub unsafe fn dispatch(
             [from, to, scheduler, epoch],
             table: "punctual_steps",
             pointer: ["wrfsbase rax"],
+            asks: 1,
+            publish: "mov [rdi + {stack}], rsp",
+            commit: "mov [rdx + {current}], rsi",
+            take: ["mov rsp, r8", "jmp [rsi + {instruction}]"]
+        )
+    }
+}
+
+/// [`dispatch`] between threads with storage and control words of their own: it sets and keeps
+/// them without asking whether the two share them.
+///
+/// # Safety
+/// As for [`dispatch`]; the processor and the kernel allow WRFSBASE.
+#[inline(always)]
+pub unsafe fn dispatch_to_own(
+    scheduler: *const SchedulerRecord,
+    from: *mut DispatchRecord,
+    to: *mut DispatchRecord,
+    epoch: u64,
+) -> Dispatched {
+    // SAFETY: as in `dispatch`. What `from` keeps is loaded where this copy goes on with it; to set
+    // a thread pointer that is set changes nothing.
+    unsafe {
+        protocol!(
+            [from, to, scheduler, epoch],
+            table: "punctual_steps",
+            pointer: ["wrfsbase rax"],
+            asks: 0,
             publish: "mov [rdi + {stack}], rsp",
             commit: "mov [rdx + {current}], rsi",
             take: ["mov rsp, r8", "jmp [rsi + {instruction}]"]
@@ -258,6 +297,7 @@ pub unsafe extern "C" fn dispatch_by_system_call(
                 "syscall\n nop",
                 "mov rsi, r12"
             ],
+            asks: 1,
             publish: "mov [rdi + {stack}], rsp",
             commit: "mov [rdx + {current}], rsi",
             take: ["mov rsp, r8", "jmp [rsi + {instruction}]"]

@@ -21,7 +21,7 @@ use crate::{
     SignalFrame, abandon_to, dispatch_by_system_call, dispatch_call, is_entry,
     protocol_instructions, recover, stepping, system_call,
 };
-use variants::{clears_before_it_takes, commits_before_it_publishes};
+use variants::{clears_before_it_takes, commits_before_it_publishes, dispatches_to_own};
 
 type Switch = unsafe extern "C" fn(
     *const SchedulerRecord,
@@ -372,7 +372,11 @@ fn the_protocol_survives_a_preemption_at_every_instruction() {
     let _alone = ALONE.lock().expect("no test panics with the lock");
     let mut all: Vec<u64> = protocol_instructions().collect();
     let listed = all.len();
-    for switch in [dispatch_call as Switch, dispatch_by_system_call] {
+    for switch in [
+        dispatch_call as Switch,
+        dispatches_to_own,
+        dispatch_by_system_call,
+    ] {
         for after in [After::Same, After::Scheduler, After::Preempted] {
             let storm = everywhere(switch, after);
             all.retain(|&address| !stepping::is_covered(address));

@@ -60,7 +60,9 @@ mod system_call;
 mod words;
 
 pub use catching::call_catching;
-pub use dispatch::{Dispatched, abandon_to, dispatch, dispatch_by_system_call, dispatch_call};
+pub use dispatch::{
+    Dispatched, abandon_to, dispatch, dispatch_by_system_call, dispatch_call, dispatch_to_own,
+};
 pub use frame::SignalFrame;
 pub use gate::Gate;
 pub use guarded::{call_guarded, return_crashed};

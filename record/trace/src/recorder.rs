@@ -98,7 +98,7 @@ impl Recorder {
         }
     }
 
-    /// The same for a whole entry.
+    /// The same for a whole entry, behind others.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn put_whole<const N: usize>(&mut self, words: [u64; N]) {
         if !self.ring.put_whole(words) {
@@ -141,7 +141,6 @@ impl Sink for Recorder {
         left: Option<ThreadId>,
         (next, arm): (ThreadId, Option<Instant>),
     ) {
-        self.ring.commit();
         self.now = now;
         match encode::entry(now, event, left, next, arm) {
             Some(Short::Switch(words)) => self.put_whole(words),
@@ -158,7 +157,6 @@ impl Sink for Recorder {
         change: TraceEvent,
         run: (ThreadId, ThreadId, Option<Instant>),
     ) {
-        self.ring.commit();
         self.now = now;
         match encode::turn(now, event, &change, run) {
             Some(Turn::Woken(words)) => self.put_whole(words),
@@ -175,7 +173,6 @@ impl Sink for Recorder {
         changes: (TraceEvent, TraceEvent),
         run: (ThreadId, ThreadId, Option<Instant>),
     ) {
-        self.ring.commit();
         self.now = now;
         if let Some(words) = encode::coming(now, event, &changes, run) {
             return self.put_whole(words);
@@ -195,7 +192,6 @@ impl Sink for Recorder {
         changes: (TraceEvent, Option<TraceEvent>),
         run: Run,
     ) {
-        self.ring.commit();
         self.now = now;
         match encode::job(now, event, &changes, run) {
             Some(Job::Comes(words)) => self.put_whole(words),
@@ -213,7 +209,6 @@ impl Sink for Recorder {
         changes: (TraceEvent, TraceEvent, TraceEvent),
         run: (ThreadId, ThreadId, Option<Instant>),
     ) {
-        self.ring.commit();
         self.now = now;
         match encode::birth(now, event, &changes, run) {
             Some(words) => self.put_whole(words),

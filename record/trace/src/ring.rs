@@ -21,11 +21,19 @@ struct Shared {
     taken: AtomicUsize,
 }
 
+impl Shared {
+    /// What was put before this place is whole entries. By the recorder.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn commit(&self, at: usize) {
+        self.whole.store(at, Ordering::Release);
+    }
+}
+
 /// The recorder's end of a ring.
 pub(crate) struct Ring {
     shared: Arc<Shared>,
-    /// Where the next word goes.
-    at: usize,
+    /// Where the next word goes. In 32 bits: so many words behind it is no number that wraps.
+    at: u32,
     /// Up to here there is room without a look at what was taken.
     limit: usize,
     /// Nothing goes in any more.
@@ -39,11 +47,20 @@ pub(crate) struct Outlet {
     at: usize,
 }
 
+/// A place of a ring, which has no more than a word of 32 bits numbers.
+#[inline]
+fn index(at: usize) -> u32 {
+    #[allow(clippy::cast_possible_truncation)]
+    let index = at as u32;
+    index
+}
+
 impl Ring {
-    /// A ring with room for so many words.
+    /// A ring with room for so many words, up to 2^32 - 2.
     pub(crate) fn with_capacity(capacity: usize) -> Result<Ring, TryReserveError> {
         let mut words = Vec::new();
-        let size = capacity.saturating_add(1);
+        let capacity = capacity.min(u32::MAX as usize - 1);
+        let size = capacity + 1;
         words.try_reserve_exact(size)?;
         // Written once, so that the pages exist before the run.
         words.resize_with(size, || Word::new(1));
@@ -72,31 +89,35 @@ impl Ring {
     /// Puts words of an entry; `false`: there is no room, and there will be none.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn put(&mut self, words: &[u64]) -> bool {
-        let end = self.at.wrapping_add(words.len());
-        let places = self.shared.words.get(self.at..end);
+        let at = self.at as usize;
+        let end = at.wrapping_add(words.len());
+        let places = self.shared.words.get(at..end);
         match places.filter(|_| end <= self.limit) {
             Some(places) => {
                 for (place, word) in places.iter().zip(words) {
                     place.put(*word);
                 }
-                self.at = end;
+                self.at = index(end);
                 true
             }
             None => self.put_around(words),
         }
     }
 
-    /// [`Ring::put`] of words that are not in memory yet: they go there once.
+    /// What was put so far is whole entries, and these are the words of another. They are not in
+    /// memory yet, and go there once. `false`: as for [`Ring::put`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn put_whole<const N: usize>(&mut self, words: [u64; N]) -> bool {
-        let end = self.at.wrapping_add(N);
-        let places = self.shared.words.get(self.at..end);
+        let (shared, at) = (&*self.shared, self.at as usize);
+        shared.commit(at);
+        let end = at + N;
+        let places = shared.words.get(at..end);
         match places.filter(|_| end <= self.limit) {
             Some(places) => {
                 for (place, word) in places.iter().zip(words) {
                     place.put(word);
                 }
-                self.at = end;
+                self.at = index(end);
                 true
             }
             None => self.put_around(&words.map(|word| word)),
@@ -108,30 +129,32 @@ impl Ring {
     fn put_around(&mut self, words: &[u64]) -> bool {
         let size = self.shared.words.len();
         let taken = self.shared.taken.load(Ordering::Acquire);
-        let free = (taken + size - self.at - 1) % size;
+        let mut at = self.at as usize;
+        let free = (taken + size - at - 1) % size;
         if self.closed || words.len() > free {
             self.close();
             return false;
         }
         for word in words {
-            self.shared.words[self.at].put(*word);
-            self.at = (self.at + 1) % size;
+            self.shared.words[at].put(*word);
+            at = (at + 1) % size;
         }
-        self.limit = if taken > self.at { taken } else { size } - 1;
+        self.at = index(at);
+        self.limit = if taken > at { taken } else { size } - 1;
         true
     }
 
     /// What was put so far is whole entries.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn commit(&mut self) {
-        self.shared.whole.store(self.at, Ordering::Release);
+        self.shared.commit(self.at as usize);
     }
 
     /// Takes back what is no whole entry, for ever.
     fn close(&mut self) {
         self.closed = true;
-        self.at = self.shared.whole.load(Ordering::Relaxed);
-        self.limit = self.at;
+        self.limit = self.shared.whole.load(Ordering::Relaxed);
+        self.at = index(self.limit);
     }
 
     /// All whole entries, if nobody took any; else nothing: the drain has them.
@@ -143,7 +166,7 @@ impl Ring {
         let Ok(shared) = Arc::try_unwrap(self.shared) else {
             return Vec::new();
         };
-        let words = shared.words.into_iter().take(self.at);
+        let words = shared.words.into_iter().take(self.at as usize);
         words.map(Word::into_inner).collect()
     }
 }

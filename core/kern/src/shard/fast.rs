@@ -18,7 +18,7 @@ use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{FastOutcome, Front, MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Entry, Event};
-use crate::thread::{JobStamp, State};
+use crate::thread::{JobStamp, State, Thread};
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
@@ -43,7 +43,7 @@ impl<P: Policy> Shard<P> {
                     return None;
                 }
                 let band = t.place;
-                match self.yield_turn(now, (id, band), sink) {
+                match self.yield_turn(now, (id, band), Thread::is_budgeted, sink) {
                     Front::Closed => {
                         let arm = self.give_way_to_pick(now, id, event, true, sink);
                         self.outcome(arm)

@@ -10,7 +10,7 @@ use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{FastOutcome, Front, Shard, Turn};
 use crate::event::{Entry, Event};
-use crate::thread::{JobStamp, State};
+use crate::thread::{JobStamp, State, Thread};
 use crate::trace::{Sink, TraceEvent, WakeCause};
 
 impl<P: Policy> Shard<P> {
@@ -20,8 +20,9 @@ impl<P: Policy> Shard<P> {
     pub fn yield_front<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Front {
         match self.runs_until(now) {
             Some(id) if self.threads[id.index()].goes_behind_its_equals() => {
-                // Where it is queued is part of that.
-                self.checked(|shard| shard.yield_turn(now, (id, Band::RealTime), sink))
+                // Where it is queued, and on what it runs, is part of that.
+                let on_budget = |_: &Thread| true;
+                self.checked(|shard| shard.yield_turn(now, (id, Band::RealTime), on_budget, sink))
             }
             _ => Front::Closed,
         }
@@ -78,6 +79,7 @@ impl<P: Policy> Shard<P> {
         &mut self,
         now: Instant,
         (id, band): (ThreadId, Band),
+        on_budget: impl FnOnce(&Thread) -> bool,
         sink: &mut S,
     ) -> Front {
         debug_assert_eq!(band, self.threads[id.index()].place);
@@ -89,7 +91,8 @@ impl<P: Policy> Shard<P> {
             let executed = self.passed(now);
             let t = &mut self.threads[id.index()];
             debug_assert!(t.queued, "I1");
-            t.book_fast(executed);
+            let on_budget = on_budget(t);
+            t.book_before_end(executed, on_budget);
             t.gave_way = true;
             t.state = State::Ready;
             let chosen = &mut self.threads[next.index()];

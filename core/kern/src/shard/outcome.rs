@@ -65,12 +65,16 @@ pub enum Front {
 }
 
 /// What a shard has done so far.
+///
+/// Most entries count a decision and a switch. Side by side the two would be added to as one
+/// vector, which takes longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct Counters {
     /// Decisions, also those that only repeat the last one.
     pub decisions: u64,
-    /// Decisions by which another thread, or none, runs than before.
-    pub switches: u64,
     /// Switches that took the processor from a thread that had not yielded it.
     pub preemptions: u64,
+    /// Decisions by which another thread, or none, runs than before.
+    pub switches: u64,
 }

@@ -39,14 +39,16 @@ impl<P: Policy> Tree<P> {
         root.threads = root.threads.saturating_sub(1);
     }
 
-    /// The policy, where it alone orders the CPU and nobody keeps others away.
+    /// The policy, where it alone orders the CPU. Nobody keeps others away: who does is the one who
+    /// runs, and the core takes no steps for a thread that holds something.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn alone(&mut self) -> Option<&mut P> {
         if !self.is_flat {
             return None;
         }
         let root = &mut self.nodes[usize::from(node::ROOT)];
-        root.held.is_none().then_some(&mut root.policy)
+        debug_assert_eq!(root.held, None, "a step while somebody keeps others away");
+        Some(&mut root.policy)
     }
 
     /// [`Policy::yield_to_next`].

@@ -438,17 +438,23 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
 }
 
 /// The entries of a CPU with this policy and this recorder; `DIVIDES`: they measure the
-/// boundaries of slots, which no other CPU pays for.
-pub(crate) const fn by_policy<P: Policy + 'static, S: Sink, const DIVIDES: bool>() -> ByPolicy {
+/// boundaries of slots, which no other CPU pays for. `SWIFT`: user code reads the clock and sets
+/// the thread pointer; else the most frequent events have no way of their own.
+pub(crate) const fn by_policy<
+    P: Policy + 'static,
+    S: Sink,
+    const DIVIDES: bool,
+    const SWIFT: bool,
+>() -> ByPolicy {
     ByPolicy {
         enter: enter::enter::<P, S, DIVIDES>,
-        give_way: enter::give_way::<P, S, DIVIDES>,
+        give_way: enter::give_way::<P, S, DIVIDES, SWIFT>,
         preempt: fast::preempt::<P, S, DIVIDES>,
         birth: birth::birth::<P, S, DIVIDES>,
-        wake: enter::wake::<P, S, DIVIDES>,
-        hand: enter::hand::<P, S, DIVIDES>,
-        block: enter::block::<P, S, DIVIDES>,
-        wait_for: enter::wait_for::<P, S, DIVIDES>,
+        wake: enter::wake::<P, S, DIVIDES, SWIFT>,
+        hand: enter::hand::<P, S, DIVIDES, SWIFT>,
+        block: enter::block::<P, S, DIVIDES, SWIFT>,
+        wait_for: enter::wait_for::<P, S, DIVIDES, SWIFT>,
         change: change::change::<P, S, DIVIDES>,
         lag: change::lag::<P, S>,
         goes_before: goes_before::<P, S>,

@@ -59,7 +59,7 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     let Some(light) = (unsafe { host.current.get().as_ref() }) else {
         return;
     };
-    if let Some(group) = light.group.get() {
+    if let Some(group) = light.group() {
         return note_hold_up(host, group, overdue.map_or(0, |at| now.since(at).ticks()));
     }
     let executing = match light.looked.load(Ordering::Relaxed) {

@@ -141,13 +141,20 @@ pub(crate) fn promise(light: &Light, ticks: u64) {
 /// A request that can end the job by unwinding, before and after.
 pub(crate) fn rest(event: Event) {
     if let Some(light) = current_light() {
-        // SAFETY: the host outlives its threads, and its functions stay the same meanwhile.
-        let by_policy = unsafe { &(*light.host()).by_policy };
-        // SAFETY: gate closed (by `resting`), and nothing of the scheduler's is borrowed.
-        resting(light, |light| unsafe {
-            (by_policy.enter)(light.host(), event);
-        });
+        resting(light, |light, host| enter_at_rest(light, host, event));
     }
+}
+
+/// The entry of a thread that rests, by any way. Gate closed, before and after. A thread that is to
+/// end already does so here.
+#[inline(never)]
+pub(crate) fn enter_at_rest(light: &Light, host: *const PerCpu, event: Event) {
+    if light.may_end.get() {
+        end_before(light, host);
+    }
+    // SAFETY: gate closed, and nothing of the scheduler's is borrowed; the host outlives its
+    // threads.
+    unsafe { ((*host).by_policy.enter)(host, event) };
 }
 
 /// The same with [`Event::Yield`], by its own way in.
@@ -159,20 +166,19 @@ pub(crate) fn give_way(light: &Light) {
 
 /// The storage of the thread is not looked into afterwards: right after a switch that would have to
 /// wait for the thread pointer. Rare cases are behind calls, so that this needs few registers.
+/// `enter` looks whether the thread is to end already ([`enter_at_rest`]).
 #[inline(always)]
-pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light)) {
-    if light.may_end.get() && is_over(light) {
-        return;
-    }
+pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light, *const PerCpu)) {
+    let host = light.host();
     // SAFETY: the host outlives its threads.
-    let gate = unsafe { &(*light.host()).gate };
+    let gate = unsafe { &(*host).gate };
     if gate.is_closed() {
         return end_rest(light);
     }
     light.phase.set(Phase::Resting);
     gate.close();
     // As in `ask`.
-    enter(light);
+    enter(light, host);
     if light.may_end.get() {
         return end_rest_closed(light);
     }
@@ -185,16 +191,17 @@ pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light)) {
     }
 }
 
-/// Whether the run is over; ends the job if that is to end.
+/// Ends the job if that is to end, before the thread rests. Gate closed, before and after; it is
+/// open for what ends. (The run is not over: then the gate was closed, and nobody rests.)
 #[cold]
 #[inline(never)]
-fn is_over(light: &Light) -> bool {
-    let is_over = light.quit.get();
-    match is_over {
-        true => end_rest(light),
-        false => end_if_asked(light),
-    }
-    is_over
+fn end_before(light: &Light, host: *const PerCpu) {
+    light.phase.set(Phase::Inside);
+    open_gate(host);
+    end_if_asked(light);
+    light.phase.set(Phase::Resting);
+    // SAFETY: the host outlives its threads; its gate is atomic.
+    unsafe { (*host).gate.close() };
 }
 
 /// The end of a rest after which the run may be over, or the job may have to end. Gate: closed on

@@ -128,7 +128,7 @@ unsafe fn arrive(host: &PerCpu, is_timer: bool, context: *const u8) -> Arrival {
     }
     if let Some(light) = light {
         if let Some(call) = found.waits_in
-            && light.group.get().is_none()
+            && light.group().is_none()
         {
             light.note_wait(call);
         }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use punctual_model::{Instant, Span};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{
-    DispatchRecord, Dispatched, SchedulerRecord, dispatch, dispatch_by_system_call,
+    DispatchRecord, Dispatched, SchedulerRecord, dispatch, dispatch_by_system_call, dispatch_to_own,
 };
 
 use crate::record::boundary::Leaving;
@@ -51,36 +51,60 @@ pub(crate) unsafe fn switch_here(host: *const PerCpu, target: *const Light) {
             host.switches_by_call,
         )
     };
-    // SAFETY: as the caller vouches.
-    unsafe { leave(record, from, to, by_call) };
+    // SAFETY: as the caller vouches; the way is the one that the kernel allows.
+    unsafe {
+        if by_call {
+            leave(record, from, to, |record, from, to, epoch| {
+                dispatch_by_system_call(record, from, to, epoch)
+            });
+        } else {
+            leave(record, from, to, |record, from, to, epoch| {
+                dispatch(record, from, to, epoch)
+            });
+        }
+    }
 }
 
-/// [`switch_to`] from the light thread that runs to another one.
+/// [`switch_to`] from the light thread that runs to another one, where user code sets the thread
+/// pointer. Each of the two has storage and control words of its own.
 ///
 /// # Safety
-/// As for [`switch_to`]; `from` is the running thread, and `to` is not.
+/// As for [`switch_to`]; `from` is the running thread, `to` is not, and the kernel allows that.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn switch_between(host: *const PerCpu, from: &Light, to: &Light) {
     // SAFETY: the host outlives the run; the reference ends before the switch.
-    let (record, by_call) = unsafe {
+    let record = unsafe {
         let host = &*host;
-        debug_assert!(core::ptr::eq(host.current.get(), from));
+        debug_assert!(core::ptr::eq(host.current.get(), from) && !host.switches_by_call);
         host.current.set(to);
-        (&raw const host.record, host.switches_by_call)
+        &raw const host.record
     };
     // SAFETY: as the caller vouches; the records outlive the run (INV-L1 of `light`).
-    unsafe { leave(record, from.context(), to.context(), by_call) };
+    unsafe {
+        leave(
+            record,
+            from.context(),
+            to.context(),
+            |record, from, to, epoch| dispatch_to_own(record, from, to, epoch),
+        );
+    }
 }
 
 /// # Safety
 /// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
-/// another one of this CPU, and no reference into scheduler state is alive.
+/// another one of this CPU, and no reference into scheduler state is alive. `dispatch` is one of
+/// the dispatches, in a way that the kernel allows.
 #[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn leave(
     record: *const SchedulerRecord,
     from: *mut DispatchRecord,
     to: *mut DispatchRecord,
-    by_call: bool,
+    dispatch: impl FnOnce(
+        *const SchedulerRecord,
+        *mut DispatchRecord,
+        *mut DispatchRecord,
+        u64,
+    ) -> Dispatched,
 ) {
     // A light thread that carries a scheduler has the storage of one of that one's threads now, and
     // comes back to it. To write the word for everybody takes as long as to ask.
@@ -91,15 +115,8 @@ unsafe fn leave(
     debug_assert!(resumable, "INV-1: the target is suspended");
     // SAFETY: (1) gate closed, `from` is the record of the running thread (INV-7, by the caller);
     // (2) `to` is in store (INV-2, INV-5) and belongs to this CPU; (3) only raw pointers are alive
-    // here; (4) the way is the one that the kernel allows.
-    let outcome = unsafe {
-        let epoch = (*record).epoch();
-        if by_call {
-            dispatch_by_system_call(record, from, to, epoch)
-        } else {
-            dispatch(record, from, to, epoch)
-        }
-    };
+    // here.
+    let outcome = unsafe { dispatch(record, from, to, (*record).epoch()) };
     debug_assert_eq!(
         outcome,
         Dispatched::Away,
@@ -111,7 +128,7 @@ unsafe fn leave(
 #[inline]
 pub(crate) fn running_group(host: &PerCpu) -> Option<&'static ThreadGroup> {
     // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-    unsafe { host.current.get().as_ref() }?.group.get()
+    unsafe { host.current.get().as_ref() }?.group()
 }
 
 impl PerCpu {
@@ -146,7 +163,7 @@ impl PerCpu {
                 ran: !self.current.get().is_null(),
                 missing: Span::from_ticks(missing),
                 runs: runs.is_some(),
-                by_group: runs.is_some_and(|light| light.group.get().is_some()),
+                by_group: runs.is_some_and(|light| light.group().is_some()),
             });
         }
     }

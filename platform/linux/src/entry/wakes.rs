@@ -51,6 +51,5 @@ pub(crate) fn next_answered(host: &PerCpu) -> Option<ThreadId> {
 pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let light = unsafe { host.current.get().as_ref() }?;
-    let node = &light.wait_node;
-    node.has_news().then(|| node.tell_ceiling())
+    light.take_ceiling()
 }

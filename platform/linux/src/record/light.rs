@@ -7,7 +7,7 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use punctual_kern::{JobStamp, JobView, Refusal};
+use punctual_kern::{Ceiling, JobStamp, JobView, Refusal};
 use punctual_linux_io::Backoff;
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
@@ -52,8 +52,6 @@ pub(crate) struct Light {
     id: Cell<ThreadId>,
     /// The scheduler that it carries; null: none. Set and cleared by itself, in one store.
     direct: Cell<*const &'static dyn DirectScheduler>,
-    /// Who runs in its place while it has the processor.
-    pub(crate) group: Cell<Option<&'static ThreadGroup>>,
     /// Of which job `job` is.
     pub(crate) stamp: Cell<JobStamp>,
     /// The word of `stamp`, if a switch to it has nothing else to look at: it was not cancelled,
@@ -64,18 +62,28 @@ pub(crate) struct Light {
     pub(crate) executed: AtomicU64,
     /// The resource that it asked for last; [`NOTHING`]: none. Any time.
     pub(crate) asked: AtomicU32,
+
+    // One word, with the gate closed: see `is_plain`.
+    /// Nobody runs in its place.
+    stands_alone: Cell<bool>,
+    /// Its run, its job or the thread may have to end: where this is not set none of them has.
+    pub(crate) may_end: Cell<bool>,
+    /// `refused` may say something.
+    has_refusal: Cell<bool>,
+    /// It wants another urgency than the core knows of.
+    has_news: Cell<bool>,
+
     /// Gate closed, as all that is not of any time.
     pub(crate) phase: Cell<Phase>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
     /// The job is to end at its next scheduling point. Any time.
     pub(crate) stop: AtomicBool,
-    /// Its run, its job or the thread may have to end: where this is not set none of them has.
-    /// Set with the gate closed.
-    pub(crate) may_end: Cell<bool>,
 
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
+    /// Who runs in its place while it has the processor.
+    group: Cell<Option<&'static ThreadGroup>>,
     /// Whether it holds what it asked for, as of its last entry. Any time.
     pub(crate) granted: AtomicBool,
     /// It passes a checkpoint at least once in so many ticks; 0: it has not promised that. Any
@@ -126,6 +134,10 @@ pub(crate) struct Light {
 
 const _: () = assert!(core::mem::offset_of!(Light, host) == 64);
 const _: () = assert!(core::mem::offset_of!(Light, refused) == 128);
+const _: () = assert!(core::mem::offset_of!(Light, stands_alone) % 4 == 0);
+const _: () = assert!(
+    core::mem::offset_of!(Light, has_news) == core::mem::offset_of!(Light, stands_alone) + 3
+);
 
 impl Linked for Light {
     fn link(&self) -> &Link<Light> {
@@ -179,6 +191,9 @@ impl Light {
             waits: Cell::new((0, None)),
             backoff: [Backoff::new(), Backoff::new()],
             group: Cell::new(None),
+            stands_alone: Cell::new(true),
+            has_refusal: Cell::new(false),
+            has_news: Cell::new(false),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             contains: AtomicU32::new(0),
@@ -218,6 +233,55 @@ impl Light {
     /// It carries none any more.
     pub(crate) fn clear_direct(&self) {
         self.direct.set(core::ptr::null());
+    }
+
+    /// Who runs in its place while it has the processor.
+    #[inline]
+    pub(crate) fn group(&self) -> Option<&'static ThreadGroup> {
+        self.group.get()
+    }
+
+    /// Somebody runs in its place from now on, or nobody. Called by the thread itself.
+    pub(crate) fn set_group(&self, group: Option<&'static ThreadGroup>) {
+        self.stands_alone.set(group.is_none());
+        self.group.set(group);
+    }
+
+    /// How urgent it wants to be at least, from now on. Whether the core has been told otherwise
+    /// before. Gate closed.
+    #[inline]
+    pub(crate) fn set_ceiling(&self, ceiling: Option<Ceiling>) -> bool {
+        let told = self.wait_node.set_ceiling(ceiling);
+        self.has_news.set(ceiling != told);
+        told.is_some()
+    }
+
+    /// What it wants, if that is other than the core knows; from now on it knows. Gate closed.
+    pub(crate) fn take_ceiling(&self) -> Option<Option<Ceiling>> {
+        let has_news = self.has_news.replace(false);
+        has_news.then(|| self.wait_node.tell_ceiling())
+    }
+
+    /// Whether it wants another urgency than the core knows of. Gate closed.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news.get()
+    }
+
+    /// Nothing about it is left of the thread before. Gate closed.
+    pub(crate) fn clear(&self) {
+        self.has_news.set(false);
+        self.wait_node.clear();
+    }
+
+    /// Whether an entry of it has to look at nothing but the event: nobody runs in its place, it
+    /// need not end, was refused nothing, and is as urgent as the core knows. Gate closed. (One of
+    /// the flags is set as a rule: a word that is compared with zero is looked at byte by byte.)
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn is_plain(&self) -> bool {
+        let (alone, may_end) = (self.stands_alone.get().into(), self.may_end.get().into());
+        let (refusal, news) = (self.has_refusal.get().into(), self.has_news.get().into());
+        u32::from_le_bytes([alone, may_end, refusal, news]) == u32::from_le_bytes([1, 0, 0, 0])
     }
 
     pub(crate) fn context(&self) -> *mut DispatchRecord {
@@ -260,6 +324,7 @@ impl Light {
     pub(crate) fn set_id(&self, id: ThreadId) {
         self.id.set(id);
         self.stamp.set(JobStamp::NONE);
+        self.asked.store(NOTHING, Ordering::Relaxed);
         self.look_again();
     }
 
@@ -275,6 +340,21 @@ impl Light {
     #[inline]
     pub(crate) fn look_again(&self) {
         self.usual.store(JobStamp::NO_WORD, Ordering::Relaxed);
+    }
+
+    /// It asks for a resource. By the thread itself.
+    pub(crate) fn ask(&self, resource: u32) {
+        self.look_again();
+        self.asked.store(resource, Ordering::Relaxed);
+        self.look_again();
+        self.refused.set(None);
+    }
+
+    /// Somebody wants it to end, unless it does. Gate closed.
+    pub(crate) fn cancel(&self) {
+        self.wait_node.cancelled.set(!self.pooled.ending.get());
+        self.look_again();
+        self.may_end.set(true);
     }
 
     /// It has been told of all. Gate closed.
@@ -368,8 +448,9 @@ impl Light {
     /// in part would be read here as a whole: so it is only copied when there is something to say.
     #[inline]
     pub(crate) fn tell(&self, refused: Option<Refusal>) {
-        if refused.is_some() || self.refused.get().is_some() {
+        if refused.is_some() || self.has_refusal.get() {
             self.refused.set(refused);
+            self.has_refusal.set(refused.is_some());
         }
     }
 

@@ -26,8 +26,6 @@ pub(crate) struct WaitNode {
     /// How urgent it wants to be at least, and what the core has been told of that.
     ceiling: Cell<Option<Ceiling>>,
     told: Cell<Option<Ceiling>>,
-    /// The two differ.
-    has_news: Cell<bool>,
 
     queue: Cell<*const WaitQueue>,
     before: Cell<*const Light>,
@@ -56,7 +54,6 @@ impl WaitNode {
             cancelled: Cell::new(false),
             ceiling: Cell::new(None),
             told: Cell::new(None),
-            has_news: Cell::new(false),
             also: Cell::new(core::ptr::null()),
             link: Link::new(),
         }
@@ -70,14 +67,7 @@ impl WaitNode {
         self.cancelled.set(false);
         self.ceiling.set(None);
         self.told.set(None);
-        self.has_news.set(false);
         self.also.set(core::ptr::null());
-    }
-
-    /// Whether it wants another urgency than the core knows of.
-    #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        self.has_news.get()
     }
 
     /// How urgent it wants to be at least; `None`: as urgent as by itself.
@@ -86,19 +76,17 @@ impl WaitNode {
         self.ceiling.get()
     }
 
-    /// It wants that from now on. Whether the core has been told otherwise before.
+    /// It wants that from now on. What the core has been told before.
     #[inline]
-    pub(crate) fn set_ceiling(&self, ceiling: Option<Ceiling>) -> bool {
+    pub(crate) fn set_ceiling(&self, ceiling: Option<Ceiling>) -> Option<Ceiling> {
         self.ceiling.set(ceiling);
-        self.has_news.set(ceiling != self.told.get());
-        self.told.get().is_some()
+        self.told.get()
     }
 
     /// The core is told what it wants.
     pub(crate) fn tell_ceiling(&self) -> Option<Ceiling> {
         let ceiling = self.ceiling.get();
         self.told.set(ceiling);
-        self.has_news.set(false);
         ceiling
     }
 

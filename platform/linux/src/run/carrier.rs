@@ -154,7 +154,7 @@ fn leave_gap(host: &PerCpu, now: Instant, start: Option<Instant>, target: *const
     };
     // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
     let owner = unsafe { target.as_ref() };
-    if let Some(group) = owner.and_then(|light| light.group.get()) {
+    if let Some(group) = owner.and_then(|light| light.group()) {
         group.raise_ahead();
     }
     let mut last = host.clock().now();
@@ -336,7 +336,7 @@ pub(crate) unsafe fn end_threads(host: *const PerCpu, threads: &[*const Light]) 
     let phase = |thread: &*const Light| unsafe { (**thread).phase.get() };
     for thread in threads {
         // SAFETY: as above.
-        if let Some(group) = unsafe { (**thread).group.get() } {
+        if let Some(group) = unsafe { (**thread).group() } {
             group.lower();
             group.dismiss();
         }

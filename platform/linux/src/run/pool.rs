@@ -70,7 +70,7 @@ pub(crate) fn create(
     pooled.detached.set(false);
     pooled.joiner.set(core::ptr::null());
     child.set_name(name);
-    child.wait_node.clear();
+    child.clear();
     put(pooled);
     let generation = pooled.generation.get();
     constraint.order = constraint.order.saturating_add(host.pool.created.get());

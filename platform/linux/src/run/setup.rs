@@ -201,7 +201,10 @@ where
     let frame = options.frames.get(index).cloned().flatten();
     let mut host = PerCpu::new(
         index,
-        entries::<P, S>(frame.is_some()),
+        entries::<P, S>(
+            frame.is_some(),
+            clock.is_counter() && sys::can_write_thread_pointer(),
+        ),
         clock,
         shared,
         LibraryText::find(),
@@ -257,11 +260,14 @@ where
     }
 }
 
-/// The entries of a CPU, which divides time or does not.
-fn entries<P: Policy + 'static, S: Sink>(divides: bool) -> ByPolicy {
-    match divides {
-        true => by_policy::<P, S, true>(),
-        false => by_policy::<P, S, false>(),
+/// The entries of a CPU, which divides time or does not, and where a switch takes no call of the
+/// kernel or does.
+fn entries<P: Policy + 'static, S: Sink>(divides: bool, is_swift: bool) -> ByPolicy {
+    match (divides, is_swift) {
+        (true, true) => by_policy::<P, S, true, true>(),
+        (true, false) => by_policy::<P, S, true, false>(),
+        (false, true) => by_policy::<P, S, false, true>(),
+        (false, false) => by_policy::<P, S, false, false>(),
     }
 }
 

@@ -226,11 +226,7 @@ impl<T> Child<T> {
     /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
     /// `false` when it has ended or cannot be reached.
     pub fn cancel(&self) -> bool {
-        self.poke(|light| {
-            light.wait_node.cancelled.set(!light.pooled.ending.get());
-            light.look_again();
-            light.may_end.set(true);
-        })
+        self.poke(Light::cancel)
     }
 
     fn poke(&self, mark: impl FnOnce(&Light)) -> bool {
@@ -260,7 +256,7 @@ impl<T> Child<T> {
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
         let executes = executes && !light.is_held_alive() && !light.waits_inside();
-        let carries = light.direct().is_some() || light.group.get().is_some();
+        let carries = light.direct().is_some() || light.group().is_some();
         let works = light.pooled.stage.get() == Stage::Working;
         let mut done = executes && works && !carries;
         if done {

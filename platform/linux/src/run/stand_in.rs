@@ -60,7 +60,7 @@ impl ThreadGroup {
     /// `ended` is closed at its other end then; without it, the end is noticed when somebody looks.
     pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
         // First, so that whoever has begun is told of the end of the run.
-        light.group.set(Some(self));
+        light.set_group(Some(self));
         // Its group comes to no checkpoint of this thread's.
         promise(light, 0);
         if self.low != Standing::Idle {
@@ -91,6 +91,6 @@ impl ThreadGroup {
         }
         kept_out.set(kept_out.get() - u32::from(is_kept_out));
         set_mask(open);
-        light.group.set(None);
+        light.set_group(None);
     }
 }

@@ -149,8 +149,20 @@ impl Clock {
     /// What [`Clock::now`] is made from ([`Clock::instant_of`]): the same from the start of the run
     /// on, and in the upper half of the numbers before it.
     #[inline]
-    pub(crate) fn reading(&self) -> u64 {
+    fn reading(&self) -> u64 {
         self.raw().wrapping_sub(self.origin)
+    }
+
+    /// Whether its readings take no call.
+    pub(crate) fn is_counter(&self) -> bool {
+        self.source == ClockSource::TimeStampCounter
+    }
+
+    /// A reading for [`Clock::instant_of`] where [`Clock::is_counter`] says so.
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        debug_assert!(self.is_counter());
+        read_time_stamp().wrapping_sub(self.origin)
     }
 
     /// The instant of a reading.

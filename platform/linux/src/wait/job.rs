@@ -136,6 +136,7 @@ pub fn contain<R>(body: impl FnOnce() -> R) -> Result<R, String> {
 
 /// Lets all others of the same urgency that are ready go first; a reservation gives up the rest of
 /// its slice. A scheduling point.
+#[inline]
 pub fn yield_now() {
     if let Some(light) = current_light() {
         give_way(light);

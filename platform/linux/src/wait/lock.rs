@@ -134,10 +134,7 @@ fn take(light: &Light, resource: u32, mode: Mode, within: Option<u64>) -> Result
         let clock = unsafe { (*light.host()).clock() };
         Instant::from_ticks(clock.now().ticks().saturating_add(clock.ticks(ns)))
     });
-    light.look_again();
-    light.asked.store(resource, Ordering::Relaxed);
-    light.look_again();
-    light.refused.set(None);
+    light.ask(resource);
     rest(Event::Lock {
         resource,
         mode,

@@ -136,7 +136,7 @@ impl<'a> Waiters<'a> {
     /// told when it is entered next, and not at all if that comes to nothing before.
     #[inline]
     pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
-        self.lowered |= self.me.wait_node.set_ceiling(ceiling);
+        self.lowered |= self.me.set_ceiling(ceiling);
     }
 
     /// What [`Waiters::set_ceiling`] said last.

@@ -63,7 +63,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let light = unsafe { host.current.get().as_ref() };
         let is_alone = light.is_some_and(|light| {
             self.shard.running() == Some(light.id())
-                && light.group.get().is_none()
+                && light.group().is_none()
                 && !self.shard.tree().has_slots(light.id())
         });
         let near = now.saturating_add(Span::from_ticks(least));

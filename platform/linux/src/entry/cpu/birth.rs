@@ -5,7 +5,7 @@ use punctual_model::Instant;
 
 use super::enter::enter_slowly;
 use super::{Core, Cpu};
-use crate::entry::switch::{switch_between, switch_here, switch_to};
+use crate::entry::switch::{switch_here, switch_to};
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
 
@@ -71,12 +71,14 @@ pub(super) unsafe fn birth<P: Policy, S: Sink, const DIVIDES: bool>(
         return unsafe { enter_slowly::<P, S, DIVIDES>(host, now, *event) };
     };
     let front = core.birth_front(&cpu.host, now, event);
+    // A signal's entry may come before the thread has read what was refused.
+    interval.0.tell(None);
     if let Front::Turn(turn) = front {
         // On the fast path no group is at work that would have to be suspended.
         return match core.take_turn(&cpu.host, now, interval, turn) {
             // SAFETY: gate closed; the one runs, the other is another thread of this host, which
             // has been started; the borrows above have ended.
-            Some(to) => unsafe { switch_between(host, interval.0, to) },
+            Some(to) => unsafe { switch_here(host, to) },
             None => {
                 let target = core.end_turn(&cpu.host, now, turn.next, turn.arm);
                 // SAFETY: as above.

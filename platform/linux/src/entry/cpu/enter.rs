@@ -6,7 +6,7 @@ use punctual_kern::{Event, Front, Policy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
 use super::{Core, Cpu, decide};
-use crate::entry::request::resting;
+use crate::entry::request::{enter_at_rest, resting};
 use crate::entry::switch::{switch_between, switch_here, switch_to};
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
@@ -90,48 +90,55 @@ unsafe fn enter_tree<P: Policy, S: Sink>(host: *const PerCpu, at: Instant, event
 }
 
 /// The whole call of the running thread by which it yields: most switches of a busy CPU are yields,
-/// wake-ups and waits, and for those the core has a shorter way ([`Front`]).
+/// wake-ups and waits, and for those the core has a shorter way ([`Front`]). `SWIFT`: it is tried
+/// (`by_policy`).
 ///
 /// # Safety
 /// `light` is the calling thread, of a CPU of this policy and recorder.
-pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool>(light: &Light) {
+pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
+    light: &Light,
+) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.yield_front(now, sink);
-    // SAFETY: gate closed (by `resting`), nothing of the scheduler's is borrowed; else as the
-    // caller vouches.
-    let enter = |light: &Light| unsafe {
-        enter_front::<P, S, DIVIDES>(light, front, || Event::Yield);
-    };
-    resting(light, enter);
+    resting(light, |light, host| match light.is_plain() {
+        // SAFETY: gate closed (by `resting`), nothing of the scheduler's is borrowed; else as the
+        // caller vouches.
+        true => unsafe {
+            enter_plain::<P, S, DIVIDES, SWIFT>((light, host), front, || Event::Yield);
+        },
+        false => enter_at_rest(light, host, Event::Yield),
+    });
 }
 
 /// [`enter`] of the thread that runs for [`Event::Wake`].
 ///
 /// # Safety
 /// As for [`decide`], of the host of `light`, which is the calling thread.
-pub(super) unsafe fn wake<P: Policy, S: Sink, const DIVIDES: bool>(
+pub(super) unsafe fn wake<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
     light: &Light,
     thread: ThreadId,
 ) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.wake_front(now, thread, sink);
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(light, front, || Event::Wake(thread)) };
+    unsafe { enter_front::<P, S, DIVIDES, SWIFT>(light, front, || Event::Wake(thread)) };
 }
 
 /// [`enter`] of the thread that runs for [`Event::Block`] without a time-out.
 ///
 /// # Safety
 /// As for [`wake`].
-pub(super) unsafe fn block<P: Policy, S: Sink, const DIVIDES: bool>(light: &Light) {
+pub(super) unsafe fn block<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
+    light: &Light,
+) {
     let front = |shard: &mut Shard<P>, now, sink: &mut S| shard.block_front(now, sink);
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(light, front, || Event::Block { until: None }) };
+    unsafe { enter_front::<P, S, DIVIDES, SWIFT>(light, front, || Event::Block { until: None }) };
 }
 
 /// [`enter`] of the thread that runs for [`Event::HandOver`].
 ///
 /// # Safety
 /// As for [`wake`].
-pub(super) unsafe fn hand<P: Policy, S: Sink, const DIVIDES: bool>(
+pub(super) unsafe fn hand<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
     light: &Light,
     lock: (u32, ThreadId, ThreadId),
 ) {
@@ -139,14 +146,14 @@ pub(super) unsafe fn hand<P: Policy, S: Sink, const DIVIDES: bool>(
     let (key, from, to) = lock;
     let event = || Event::HandOver { key, from, to };
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(light, front, event) };
+    unsafe { enter_front::<P, S, DIVIDES, SWIFT>(light, front, event) };
 }
 
 /// [`enter`] of the thread that runs for [`Event::BlockOn`] without a time-out.
 ///
 /// # Safety
 /// As for [`wake`].
-pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool>(
+pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
     light: &Light,
     (holder, key): (ThreadId, u32),
 ) {
@@ -155,22 +162,45 @@ pub(super) unsafe fn wait_for<P: Policy, S: Sink, const DIVIDES: bool>(
     let until = None;
     let event = || Event::BlockOn { holder, key, until };
     // SAFETY: as the caller vouches.
-    unsafe { enter_front::<P, S, DIVIDES>(light, front, event) };
+    unsafe { enter_front::<P, S, DIVIDES, SWIFT>(light, front, event) };
 }
 
 /// # Safety
 /// As for [`wake`].
 #[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn enter_front<P: Policy, S: Sink, const DIVIDES: bool>(
+unsafe fn enter_front<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
     light: &Light,
     front: impl FnOnce(&mut Shard<P>, Instant, &mut S) -> Front,
     event: impl FnOnce() -> Event,
 ) {
     let host = light.host();
+    // SAFETY: as the caller vouches.
+    unsafe {
+        match light.is_plain() {
+            true => enter_plain::<P, S, DIVIDES, SWIFT>((light, host), front, event),
+            false => enter::<P, S, DIVIDES>(host, event()),
+        }
+    }
+}
+
+/// The same by a thread that is plain ([`Light::is_plain`]).
+///
+/// # Safety
+/// As for [`wake`]; `host` is the thread's.
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn enter_plain<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool>(
+    (light, host): (&Light, *const PerCpu),
+    front: impl FnOnce(&mut Shard<P>, Instant, &mut S) -> Front,
+    event: impl FnOnce() -> Event,
+) {
+    if !SWIFT {
+        // SAFETY: as the caller vouches.
+        return unsafe { enter::<P, S, DIVIDES>(host, event()) };
+    }
     // SAFETY: as in `decide`.
     let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
-    let reading = cpu.host.clock().reading();
-    let Some(executed) = Core::<P, S>::fast_interval_of(&cpu.host, light, reading) else {
+    let reading = cpu.host.clock().count();
+    let Some(executed) = Core::<P, S>::plain_interval(&cpu.host, light, reading) else {
         let now = Clock::instant_of(reading);
         // SAFETY: as the caller vouches.
         return unsafe { enter_slowly::<P, S, DIVIDES>(host, now, event()) };

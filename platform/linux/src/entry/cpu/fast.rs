@@ -49,9 +49,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         (from, executed): (&Light, u64),
         turn: Turn,
     ) -> Option<&'static Light> {
+        debug_assert!(from.refused.get().is_none(), "its entry takes another way");
         host.book_fast(now, from, executed);
-        // A signal's entry may come before the thread has read what was refused.
-        from.tell(None);
         self.follow_turn(host, now, turn)
     }
 
@@ -68,7 +67,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if to.is_usual(turn.stamp) && host.timer_stays(turn.arm) {
             return Some(to);
         }
-        self.follow_to(host, now, turn, to)
+        self.follow_to(host, now, to, (turn.arm, turn.stamp))
     }
 
     /// There is something to tell the thread that runs, or the timer may have to be set.
@@ -77,17 +76,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
         &mut self,
         host: &PerCpu,
         now: Instant,
-        turn: Turn,
         to: &'static Light,
+        (arm, stamp): (Instant, JobStamp),
     ) -> Option<&'static Light> {
         // A near instant with a timer comes in time, or as the gate opens.
-        let is_near = turn.arm <= now.saturating_add(host.limits.near);
-        if is_near && !host.timer_stays(turn.arm) {
+        let is_near = arm <= now.saturating_add(host.limits.near);
+        if is_near && !host.timer_stays(arm) {
             return None;
         }
-        debug_assert_eq!(turn.stamp, self.shard.job_stamp(to.id()));
-        self.publish_all(to, turn.stamp);
-        let due = turn.arm.min(host.fast_until());
+        debug_assert_eq!(stamp, self.shard.job_stamp(to.id()));
+        self.publish_all(to, stamp);
+        let due = arm.min(host.fast_until());
         host.arm_for(to, due, now, || self.comes_by_clock(due));
         Some(to)
     }
@@ -240,15 +239,16 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
     }
 
-    /// For how long `light`, which runs, has done so since the last entry, if the fast path is open
-    /// at this reading of the clock.
+    /// For how long `light`, which runs and is plain ([`Light::is_plain`]), has done so since the
+    /// last entry, if the fast path is open at this reading of the clock.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn fast_interval_of(host: &PerCpu, light: &Light, reading: u64) -> Option<u64> {
+    pub(super) fn plain_interval(host: &PerCpu, light: &Light, reading: u64) -> Option<u64> {
         debug_assert!(core::ptr::eq(host.current.get(), light), "it runs");
+        debug_assert!(light.group().is_none() && !light.has_news(), "it is plain");
         // A reading from before the run is greater than any instant up to which that path is open.
         let now = Instant::from_ticks(reading);
         match host.is_open(now) {
-            true => Self::usual_interval_of(host, light, now),
+            true => Self::short_interval(host, now),
             false => None,
         }
     }
@@ -258,18 +258,18 @@ impl<P: Policy, S: Sink> Core<P, S> {
     fn usual_interval(&self, host: &PerCpu, now: Instant) -> Option<(&'static Light, u64)> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() }?;
-        Some((light, Self::usual_interval_of(host, light, now)?))
+        let is_usual = light.group().is_none() && !light.has_news();
+        let executed = Self::short_interval(host, now).filter(|_| is_usual)?;
+        Some((light, executed))
     }
 
-    /// A clock that has gone back gives an interval that is not usual.
+    /// How long ago the last entry was, if that is not suspicious. A clock that has gone back gives
+    /// an interval that is.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn usual_interval_of(host: &PerCpu, light: &Light, now: Instant) -> Option<u64> {
+    fn short_interval(host: &PerCpu, now: Instant) -> Option<u64> {
         let last = host.last_entry.load(Ordering::Relaxed);
         let executed = now.ticks().wrapping_sub(last);
-        let is_usual = executed < host.limits.suspicious
-            && light.group.get().is_none()
-            && !light.wait_node.has_news();
-        is_usual.then_some(executed)
+        (executed < host.limits.suspicious).then_some(executed)
     }
 
     /// The entry goes on along the slow path.

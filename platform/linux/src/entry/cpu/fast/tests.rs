@@ -29,11 +29,11 @@ use punctual_switch::{Control, DispatchRecord};
 use crate::entry::cpu::{Core, Cpu, by_policy};
 use crate::entry::end::End;
 use crate::entry::give_back::Owed;
-use crate::entry::request::open_gate;
+use crate::entry::request::{open_gate, promise};
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
 use crate::record::input::{GiveBack, RunOptions};
-use crate::record::light::{Light, NOTHING};
+use crate::record::light::Light;
 use crate::record::limits::LOOK_NS;
 use crate::record::local::current_light;
 use crate::record::outcome::CpuCounters;
@@ -103,7 +103,7 @@ fn host() -> PerCpu {
     );
     PerCpu::new(
         0,
-        by_policy::<AnyPolicy, Told, false>(),
+        by_policy::<AnyPolicy, Told, false, true>(),
         clock,
         Arc::new(shared),
         LibraryText::find(),
@@ -221,6 +221,7 @@ impl Bench {
         let Front::Turn(turn) = front else {
             return core.step_birth(host, now, event, (interval, front));
         };
+        interval.0.tell(None);
         let to = core.take_turn(host, now, interval, turn);
         self.births += 1;
         match to {
@@ -232,7 +233,10 @@ impl Bench {
     /// As `enter_front` does, which `give_way`, `wake`, `block`, `wait_for` and `hand` call.
     fn enter_front(&mut self, host: &PerCpu, now: Instant, event: &Event) -> Option<*const Light> {
         let core = self.core();
-        let interval = core.fast_interval(host, now)?;
+        // SAFETY: lights live as long as `self`.
+        let light = unsafe { host.current.get().as_ref() }.filter(|light| light.is_plain())?;
+        let executed = Core::<AnyPolicy, Told>::plain_interval(host, light, now.ticks())?;
+        let interval = (light, executed);
         let (shard, sink) = (&mut core.shard, &mut core.sink);
         let (kind, front) = match *event {
             Event::Yield => (0, shard.yield_front(now, sink)),
@@ -405,12 +409,12 @@ fn disturb(bench: &mut Bench, what: u64, now: Instant, amount: u64) {
                     priority: Priority::new(u32::try_from(amount % 5).expect("small")),
                     absolute_deadline: now.saturating_add(Span::from_ticks(amount)),
                 };
-                let _ = light.wait_node.set_ceiling(Some(ceiling));
+                let _ = light.set_ceiling(Some(ceiling));
             }
         }
         6 => {
             if let Some(light) = running {
-                let _ = light.wait_node.set_ceiling(None);
+                let _ = light.set_ceiling(None);
             }
         }
         7 => host.wake_also(running.map_or(core::ptr::null(), |l| l)),
@@ -461,9 +465,9 @@ fn a_thread_group_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_clo
     // SAFETY: lights live as long as the bench.
     let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
     let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, Standing::Idle)));
-    light.group.set(Some(group));
+    light.set_group(Some(group));
     assert_eq!(bench.enter(at(2), Event::Tick, true), None);
-    light.group.set(None);
+    light.set_group(None);
     assert_eq!(bench.enter(at(2), Event::Tick, true), Some(()));
     let suspicious = bench.cpu.host.limits.suspicious;
     assert_eq!(bench.enter(at(2 + suspicious), Event::Tick, true), None);
@@ -520,37 +524,32 @@ fn both_ways_through_an_entry_say_when_a_thread_that_promised_checkpoints_is_to_
 fn a_thread_that_asked_promised_or_is_to_end_is_looked_at_whenever_it_runs_next() {
     let bench = on_the_fast_path();
     let light = &bench.lights[0];
+    let (id, stamp) = (light.id(), light.stamp.get());
     let is_usual = || light.is_usual(light.stamp.get());
-    type Change = fn(&Light);
-    let changes: [(Change, Change); 3] = [
-        (
-            |light| light.promise.store(1_000, Ordering::Relaxed),
-            |light| light.promise.store(0, Ordering::Relaxed),
-        ),
-        (
-            |light| light.asked.store(0, Ordering::Relaxed),
-            |light| light.asked.store(NOTHING, Ordering::Relaxed),
-        ),
-        (
-            |light| light.wait_node.cancelled.set(true),
-            |light| light.wait_node.cancelled.set(false),
-        ),
+    // As in a signal: what follows a promise, an entry, is not looked at here.
+    if !bench.cpu.host.gate.is_closed() {
+        bench.cpu.host.gate.close();
+    }
+    let changes: [fn(&Light); 3] = [
+        |light| promise(light, 1_000),
+        |light| light.ask(0),
+        Light::cancel,
     ];
-    for (change, undo) in changes {
+    for change in changes {
         light.note_usual();
         assert!(is_usual());
-        light.look_again();
-        assert!(!is_usual());
         change(light);
+        assert!(!is_usual(), "it is looked at");
         light.note_usual();
-        assert!(!is_usual());
-        undo(light);
+        assert!(!is_usual(), "and again");
+        // Another thread in the same record: no stamp of the one before is its own, and it has
+        // asked and promised nothing.
+        promise(light, 0);
+        light.clear();
+        light.set_id(id);
+        assert!(!light.is_usual(stamp) && light.stamp.get() == JobStamp::NONE);
+        light.stamp.set(stamp);
     }
-    // Another thread in the same record: no stamp of the one before is its own.
-    light.note_usual();
-    let before = light.stamp.get();
-    light.set_id(ThreadId::new(0, 1));
-    assert!(!light.is_usual(before) && light.stamp.get() == JobStamp::NONE);
 }
 
 #[test]
