@@ -69,7 +69,6 @@ pub enum Front {
 /// Most entries count a decision and a switch. Side by side the two would be added to as one
 /// vector, which takes longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(C)]
 pub struct Counters {
     /// Decisions, also those that only repeat the last one.
     pub decisions: u64,
