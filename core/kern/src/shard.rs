@@ -235,6 +235,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The instant of the last entry.
+    #[inline]
     pub fn now(&self) -> Instant {
         self.now
     }

@@ -240,8 +240,8 @@ pub unsafe fn dispatch_to_own(
     to: *mut DispatchRecord,
     epoch: u64,
 ) -> Dispatched {
-    // SAFETY: as in `dispatch`. What `from` keeps is loaded where this copy goes on with it; to set
-    // a thread pointer that is set changes nothing.
+    // SAFETY: as in `dispatch`. The words that `from` keeps are loaded where this copy goes on with
+    // it; to set a thread pointer that is set changes nothing.
     unsafe {
         protocol!(
             [from, to, scheduler, epoch],

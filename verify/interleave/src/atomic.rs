@@ -87,7 +87,7 @@ macro_rules! arithmetic {
         }
     };
 }
-arithmetic!(AtomicU32, u32: fetch_add, swap);
+arithmetic!(AtomicU32, u32: fetch_add, fetch_or, fetch_and, swap);
 arithmetic!(AtomicU64, u64: fetch_add, fetch_sub, fetch_or, fetch_and);
 arithmetic!(AtomicUsize, usize: fetch_add, fetch_sub);
 

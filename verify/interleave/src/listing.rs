@@ -7,10 +7,11 @@ use loom::thread;
 
 use crate::atomic::{AtomicU32, Place};
 use crate::check::{Model, in_every_order};
+use crate::mailbox::Mailbox;
 use crate::pending::{Link, Linked, PendingList};
 
 /// The models.
-pub const MODELS: [Model; 2] = [
+pub const MODELS: [Model; 3] = [
     Model {
         property: "however often a bell is rung, whoever hears it hears all rings so far",
         run: || in_every_order(rings),
@@ -18,6 +19,10 @@ pub const MODELS: [Model; 2] = [
     Model {
         property: "each of several things is taken off once, with what was written to it",
         run: || in_every_order(things),
+    },
+    Model {
+        property: "a CPU whose flag says that something was put on its list finds it there",
+        run: || in_every_order(flagged),
     },
 ];
 
@@ -151,6 +156,30 @@ fn things() {
         if seen == 0 {
             kicks.wait();
         }
+    }
+    others.into_iter().for_each(|other| other.join().unwrap());
+    assert!(cpu.take().is_none() && cpu.news.is_empty());
+}
+
+fn flagged() {
+    let (cpu, mailbox) = (Cpu::new(), Arc::new(Mailbox::new()));
+    let bring = |which: usize| {
+        let (cpu, mailbox) = (Arc::clone(&cpu), Arc::clone(&mailbox));
+        thread::spawn(move || {
+            assert!(cpu.announce(which), "nobody else announces it");
+            mailbox.note_listed();
+        })
+    };
+    let others = [bring(0), bring(1)];
+    let mut seen = 0;
+    // Nothing else tells of the second: it is found with the first, or by a flag of its own.
+    while seen < 2 {
+        if !mailbox.has_news() {
+            thread::yield_now();
+            continue;
+        }
+        mailbox.hear_listed();
+        seen += core::iter::from_fn(|| cpu.take()).count();
     }
     others.into_iter().for_each(|other| other.join().unwrap());
     assert!(cpu.take().is_none() && cpu.news.is_empty());

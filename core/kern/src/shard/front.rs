@@ -50,14 +50,15 @@ impl<P: Policy> Shard<P> {
     /// and of the core, and nothing is due.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn runs_until(&self, now: Instant) -> Option<ThreadId> {
-        self.running
-            .filter(|_| self.now <= now && now < self.fast_until)
+        // In this form it is part of what a platform asks that knows the interval.
+        let is_later = self.passed(now).ticks() <= u64::MAX / 2;
+        self.running.filter(|_| is_later && now < self.fast_until)
     }
 
-    /// What has been executed up to `now`, which is not before the last entry.
+    /// What has been executed up to `now`; where that is before the last entry, more than half of
+    /// all numbers.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn passed(&self, now: Instant) -> Work {
-        debug_assert!(self.now <= now);
         Work::from_ticks(now.ticks().wrapping_sub(self.now.ticks()))
     }
 
@@ -87,7 +88,8 @@ impl<P: Policy> Shard<P> {
             return Front::Closed;
         };
         let chosen = self.threads.get(next.index());
-        if chosen.is_some_and(|chosen| chosen.runs_fast(next)) && next.index() != id.index() {
+        // Both are alive: they differ as their places do.
+        if chosen.is_some_and(|chosen| chosen.runs_fast(next)) && next != id {
             let executed = self.passed(now);
             let t = &mut self.threads[id.index()];
             debug_assert!(t.queued, "I1");

@@ -131,7 +131,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         event: Event,
         given_back: Option<Instant>,
     ) -> *const Light {
-        host.hear_kick(now);
+        host.hear_news(now);
         let overdue = match host.gate.take_pending() {
             true if self.lets_begin(host, now, event) => return host.current.get(),
             // It may have been the timer's.

@@ -145,10 +145,16 @@ pub(crate) fn rest(event: Event) {
     }
 }
 
+/// The entry of a thread that rests, out of the way of others.
+#[inline(never)]
+pub(crate) fn enter_at_rest_apart(light: &Light, host: *const PerCpu, event: Event) {
+    enter_at_rest(light, host, event);
+}
+
 /// The entry of a thread that rests, by any way. Gate closed, before and after. A thread that is to
 /// end already does so here.
-#[inline(never)]
-pub(crate) fn enter_at_rest(light: &Light, host: *const PerCpu, event: Event) {
+#[inline(always)]
+fn enter_at_rest(light: &Light, host: *const PerCpu, event: Event) {
     if light.may_end.get() {
         end_before(light, host);
     }

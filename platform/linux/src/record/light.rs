@@ -258,8 +258,10 @@ impl Light {
 
     /// What it wants, if that is other than the core knows; from now on it knows. Gate closed.
     pub(crate) fn take_ceiling(&self) -> Option<Option<Ceiling>> {
-        let has_news = self.has_news.replace(false);
-        has_news.then(|| self.wait_node.tell_ceiling())
+        self.has_news.get().then(|| {
+            self.has_news.set(false);
+            self.wait_node.tell_ceiling()
+        })
     }
 
     /// Whether it wants another urgency than the core knows of. Gate closed.

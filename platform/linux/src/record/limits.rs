@@ -90,6 +90,8 @@ pub(crate) struct Limits {
     pub(crate) call: u64,
     /// [`suspicious_ns`].
     pub(crate) suspicious: u64,
+    /// The same for entries of the fast path, in 32 bits: a shorter one is no clock gone back.
+    pub(crate) short: u32,
     /// [`STRETCH_NS`].
     pub(crate) stretch: Span,
     /// [`crate::RunOptions::sample_ns`].
@@ -115,6 +117,7 @@ impl Limits {
             entry: clock.ticks(ENTRY_LIMIT_NS),
             call: clock.ticks(CALL_LIMIT_NS),
             suspicious: clock.ticks(suspicious_ns(watch)),
+            short: u32::try_from(clock.ticks(suspicious_ns(watch))).unwrap_or(u32::MAX),
             stretch: Span::from_ticks(clock.ticks(STRETCH_NS)),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),
             answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),

@@ -545,23 +545,6 @@ impl PerCpu {
         }
     }
 
-    /// Before the rings are read: others may kick again, unless they have done so too often. Gate
-    /// closed.
-    pub(crate) fn hear_kick(&self, now: Instant) {
-        if !self.shared.post.is_signalled(self.index) {
-            return;
-        }
-        let before = self.kicks.get();
-        let mut kicks = before;
-        if kicks.hear(now, self.limits.kick_window) {
-            self.shared.post.acknowledge(self.index);
-            self.count(|c| c.kicks += 1);
-        } else if before.due().is_none() {
-            self.count(|c| c.kicks_held += 1);
-        }
-        self.kicks.set(kicks);
-    }
-
     /// Counts an entry, or a signal without one. Gate closed: nobody else writes the word, so it
     /// needs no atomic addition.
     #[inline]

@@ -34,7 +34,12 @@ impl Mail {
     /// Whether nothing has come that flags tell of: no kick, no notify, nobody answered.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.mailbox.is_signalled() && self.notified.is_empty() && self.woken.is_empty()
+        !self.mailbox.has_news()
+    }
+
+    /// The lists are about to be looked at. By the CPU itself.
+    pub(crate) fn hear_listed(&self) {
+        self.mailbox.hear_listed();
     }
 }
 
@@ -145,7 +150,18 @@ impl Post {
         if light.wait_node.link.announce() {
             // SAFETY: records outlive the run (INV-L1 of `light`), and so what is on the list.
             unsafe { self.cpus[cpu].woken.put(light) };
+            self.cpus[cpu].mailbox.note_listed();
         }
+    }
+
+    /// Puts a notification on the list of a CPU.
+    ///
+    /// # Safety
+    /// It has been announced, and lives until it has been taken off.
+    pub(crate) unsafe fn notify(&self, cpu: usize, state: *const NotifyState) {
+        // SAFETY: as the caller vouches.
+        unsafe { self.cpus[cpu].notified.put(state) };
+        self.cpus[cpu].mailbox.note_listed();
     }
 
     /// Has CPUs look at their lists. O(CPUs) when there are any.

@@ -7,14 +7,19 @@
 //!   sleeper:   say so         -> fence -> is there news?         no: sleep
 //!   executing: say so         -> fence -> look for news, then go on
 //!   signalled: exchange the flag       -> look for news
+//!
+//!   sender:    put something on a list -> raise the flag of lists
+//!   an entry:  exchange that flag, if it is up -> look at the lists
 //! ```
+//!
+//! Both flags are in one word, at which each entry of a CPU looks: there is no other news.
 //!
 //! Of a sender and a CPU that says what it does, one always sees the other, because of the two
 //! fences; of a sender that found the flag up and the CPU that takes it down, the CPU sees what the
 //! sender had written, because both exchange the flag. Checked in every order of its accesses by
 //! `interleave`, with `kicks`.
 
-use super::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use super::atomic::{AtomicU32, Ordering, fence};
 
 /// What a CPU does, for those who have news for it.
 mod activity {
@@ -24,6 +29,14 @@ mod activity {
     pub(super) const POLLING: u32 = 1;
     /// It sleeps on its word.
     pub(super) const SLEEPING: u32 = 2;
+}
+
+/// Things at which the next entry of a CPU that executes looks.
+mod news {
+    /// A kick by signal is on its way.
+    pub(super) const KICK: u32 = 1;
+    /// Something has been put on a list.
+    pub(super) const LISTED: u32 = 2;
 }
 
 /// What has to be done for a CPU to look.
@@ -45,8 +58,8 @@ pub(crate) struct Mailbox {
     activity: AtomicU32,
     /// Changes with every wake-up; the futex a CPU sleeps on.
     wakes: AtomicU32,
-    /// A kick by signal is on its way.
-    signalled: AtomicBool,
+    /// Flags of [`news`].
+    news: AtomicU32,
 }
 
 impl Mailbox {
@@ -55,7 +68,7 @@ impl Mailbox {
         Mailbox {
             activity: AtomicU32::new(activity::RUNNING),
             wakes: AtomicU32::new(0),
-            signalled: AtomicBool::new(false),
+            news: AtomicU32::new(0),
         }
     }
 
@@ -75,8 +88,11 @@ impl Mailbox {
                 Call::Wake
             }
             // What this CPU has written is covered by the fence.
-            activity::RUNNING if soon && !self.signalled.swap(true, Ordering::Relaxed) => {
-                Call::Signal
+            activity::RUNNING if soon => {
+                match self.news.fetch_or(news::KICK, Ordering::Relaxed) & news::KICK {
+                    0 => Call::Signal,
+                    _ => Call::Nothing,
+                }
             }
             _ => Call::Nothing,
         }
@@ -93,15 +109,32 @@ impl Mailbox {
         self.activity.store(activity::POLLING, Ordering::Relaxed);
     }
 
-    /// Whether somebody has news for this CPU, which executes.
+    /// Any CPU: something has been put on a list.
+    pub(crate) fn note_listed(&self) {
+        self.news.fetch_or(news::LISTED, Ordering::Release);
+    }
+
+    /// Whether this CPU, which executes, has anything to look at. One load.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether somebody kicks this CPU, which executes.
     #[inline]
     pub(crate) fn is_signalled(&self) -> bool {
-        self.signalled.load(Ordering::Relaxed)
+        self.news.load(Ordering::Relaxed) & news::KICK != 0
+    }
+
+    /// Things that are put on a list from now on are news again. Called before the lists are looked
+    /// at.
+    pub(crate) fn hear_listed(&self) {
+        self.news.fetch_and(!news::LISTED, Ordering::Acquire);
     }
 
     /// Others may send a kick by signal again. Called before the news is looked for.
     pub(crate) fn acknowledge(&self) {
-        self.signalled.swap(false, Ordering::AcqRel);
+        self.news.fetch_and(!news::KICK, Ordering::AcqRel);
     }
 
     /// Sleeps until the next wake-up, or not at all when there is news. `wait` sleeps while a word

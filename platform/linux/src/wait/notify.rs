@@ -59,7 +59,7 @@ impl Notify {
         if self.state.link.announce() {
             let state = Arc::into_raw(Arc::clone(&self.state));
             // SAFETY: the reference just made keeps it alive until it is taken off.
-            unsafe { host.shared.post.notified(self.index).put(state) };
+            unsafe { host.shared.post.notify(self.index, state) };
             if self.index != host.index {
                 host.shared.post.kick(self.index);
             }

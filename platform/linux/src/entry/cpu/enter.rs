@@ -5,8 +5,8 @@
 use punctual_kern::{Event, Front, Policy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
-use super::{Core, Cpu, decide};
-use crate::entry::request::{enter_at_rest, resting};
+use super::{Cpu, decide};
+use crate::entry::request::{enter_at_rest_apart, resting};
 use crate::entry::switch::{switch_between, switch_here, switch_to};
 use crate::record::light::Light;
 use crate::record::per_cpu::PerCpu;
@@ -105,7 +105,7 @@ pub(super) unsafe fn give_way<P: Policy, S: Sink, const DIVIDES: bool, const SWI
         true => unsafe {
             enter_plain::<P, S, DIVIDES, SWIFT>((light, host), front, || Event::Yield);
         },
-        false => enter_at_rest(light, host, Event::Yield),
+        false => enter_at_rest_apart(light, host, Event::Yield),
     });
 }
 
@@ -200,19 +200,31 @@ unsafe fn enter_plain<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool
     // SAFETY: as in `decide`.
     let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
     let reading = cpu.host.clock().count();
-    let Some(executed) = Core::<P, S>::plain_interval(&cpu.host, light, reading) else {
+    // SAFETY: as in `decide`; the borrow ends before each switch and each other entry below.
+    let core = unsafe { &mut *cpu.core.get() };
+    let Some(executed) = core.plain_interval(&cpu.host, light, reading) else {
         let now = Clock::instant_of(reading);
         // SAFETY: as the caller vouches.
         return unsafe { enter_slowly::<P, S, DIVIDES>(host, now, event()) };
     };
     let now = Instant::from_ticks(reading);
-    // SAFETY: as in `decide`; the borrow ends before each switch and each other entry below.
-    let core = unsafe { &mut *cpu.core.get() };
     let front = front(&mut core.shard, now, &mut core.sink);
     let interval = (light, executed);
-    let Front::Turn(turn) = front else {
+    // Two calls, so that none of what they differ in is in a register before.
+    let turn = match front {
+        Front::Turn(turn) => turn,
         // SAFETY: as the caller vouches.
-        return unsafe { enter_behind::<P, S, DIVIDES>(host, now, event(), (interval, front)) };
+        Front::Closed => {
+            return unsafe {
+                enter_closed::<P, S, DIVIDES>(host, now, event(), interval);
+            };
+        }
+        // SAFETY: as the caller vouches.
+        Front::Chosen(arm) => {
+            return unsafe {
+                enter_chosen::<P, S, DIVIDES>(host, now, event(), (interval, arm));
+            };
+        }
     };
     match core.take_turn(&cpu.host, now, interval, turn) {
         // On the fast path no group is at work that would have to be suspended.
@@ -227,11 +239,39 @@ unsafe fn enter_plain<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool
     }
 }
 
-/// An entry for which the shortest way was not enough.
+/// An entry for which the shortest way is closed.
 ///
 /// # Safety
 /// As for [`decide`].
 #[inline(never)]
+unsafe fn enter_closed<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    now: Instant,
+    event: Event,
+    interval: (&Light, u64),
+) {
+    // SAFETY: as the caller vouches.
+    unsafe { enter_behind::<P, S, DIVIDES>(host, now, event, (interval, Front::Closed)) };
+}
+
+/// An entry that is over in the core, which chose in another way.
+///
+/// # Safety
+/// As for [`decide`].
+#[inline(never)]
+unsafe fn enter_chosen<P: Policy, S: Sink, const DIVIDES: bool>(
+    host: *const PerCpu,
+    now: Instant,
+    event: Event,
+    (interval, arm): ((&Light, u64), Option<Instant>),
+) {
+    // SAFETY: as the caller vouches.
+    unsafe { enter_behind::<P, S, DIVIDES>(host, now, event, (interval, Front::Chosen(arm))) };
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn enter_behind<P: Policy, S: Sink, const DIVIDES: bool>(
     host: *const PerCpu,
     now: Instant,

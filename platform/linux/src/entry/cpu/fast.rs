@@ -242,13 +242,13 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// For how long `light`, which runs and is plain ([`Light::is_plain`]), has done so since the
     /// last entry, if the fast path is open at this reading of the clock.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn plain_interval(host: &PerCpu, light: &Light, reading: u64) -> Option<u64> {
+    pub(super) fn plain_interval(&self, host: &PerCpu, light: &Light, reading: u64) -> Option<u64> {
         debug_assert!(core::ptr::eq(host.current.get(), light), "it runs");
         debug_assert!(light.group().is_none() && !light.has_news(), "it is plain");
         // A reading from before the run is greater than any instant up to which that path is open.
         let now = Instant::from_ticks(reading);
         match host.is_open(now) {
-            true => Self::short_interval(host, now),
+            true => self.short_interval(host, now),
             false => None,
         }
     }
@@ -258,18 +258,19 @@ impl<P: Policy, S: Sink> Core<P, S> {
     fn usual_interval(&self, host: &PerCpu, now: Instant) -> Option<(&'static Light, u64)> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() }?;
+        let executed = self.short_interval(host, now)?;
         let is_usual = light.group().is_none() && !light.has_news();
-        let executed = Self::short_interval(host, now).filter(|_| is_usual)?;
-        Some((light, executed))
+        is_usual.then_some((light, executed))
     }
 
     /// How long ago the last entry was, if that is not suspicious. A clock that has gone back gives
     /// an interval that is.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn short_interval(host: &PerCpu, now: Instant) -> Option<u64> {
-        let last = host.last_entry.load(Ordering::Relaxed);
-        let executed = now.ticks().wrapping_sub(last);
-        (executed < host.limits.suspicious).then_some(executed)
+    fn short_interval(&self, host: &PerCpu, now: Instant) -> Option<u64> {
+        let last = self.shard.now();
+        debug_assert!(host.last_entry.load(Ordering::Relaxed) <= last.ticks());
+        let executed = now.ticks().wrapping_sub(last.ticks());
+        (executed < u64::from(host.limits.short)).then_some(executed)
     }
 
     /// The entry goes on along the slow path.

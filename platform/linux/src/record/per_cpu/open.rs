@@ -48,6 +48,27 @@ impl PerCpu {
         now.ticks() < self.open_until.load(Ordering::Relaxed) && self.is_left_alone()
     }
 
+    /// Before rings and lists are read: others may kick again, unless they have done so too often.
+    /// Gate closed.
+    pub(crate) fn hear_news(&self, now: Instant) {
+        if self.mail.is_quiet() {
+            return;
+        }
+        self.mail.hear_listed();
+        if !self.shared.post.is_signalled(self.index) {
+            return;
+        }
+        let before = self.kicks.get();
+        let mut kicks = before;
+        if kicks.hear(now, self.limits.kick_window) {
+            self.shared.post.acknowledge(self.index);
+            self.count(|c| c.kicks += 1);
+        } else if before.due().is_none() {
+            self.count(|c| c.kicks_held += 1);
+        }
+        self.kicks.set(kicks);
+    }
+
     /// Something has begun that the next entry is to look into. Any time.
     #[inline]
     pub(crate) fn disturb(&self) {

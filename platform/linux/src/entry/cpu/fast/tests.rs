@@ -233,9 +233,20 @@ impl Bench {
     /// As `enter_front` does, which `give_way`, `wake`, `block`, `wait_for` and `hand` call.
     fn enter_front(&mut self, host: &PerCpu, now: Instant, event: &Event) -> Option<*const Light> {
         let core = self.core();
+        let is_any = !matches!(
+            event,
+            Event::Yield
+                | Event::Wake(_)
+                | Event::Block { until: None }
+                | Event::BlockOn { until: None, .. }
+                | Event::HandOver { .. }
+        );
         // SAFETY: lights live as long as `self`.
-        let light = unsafe { host.current.get().as_ref() }.filter(|light| light.is_plain())?;
-        let executed = Core::<AnyPolicy, Told>::plain_interval(host, light, now.ticks())?;
+        let light = unsafe { host.current.get().as_ref() }?;
+        if is_any || !light.is_plain() {
+            return core.step_fast(host, now, event);
+        }
+        let executed = core.plain_interval(host, light, now.ticks())?;
         let interval = (light, executed);
         let (shard, sink) = (&mut core.shard, &mut core.sink);
         let (kind, front) = match *event {
@@ -550,6 +561,34 @@ fn a_thread_that_asked_promised_or_is_to_end_is_looked_at_whenever_it_runs_next(
         assert!(!light.is_usual(stamp) && light.stamp.get() == JobStamp::NONE);
         light.stamp.set(stamp);
     }
+}
+
+#[test]
+fn whatever_an_entry_has_to_look_into_about_its_thread_makes_that_one_less_than_plain() {
+    let bench = on_the_fast_path();
+    let light = &bench.lights[0];
+    let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, Standing::Idle)));
+    let ceiling = Ceiling {
+        priority: Priority::new(3),
+        absolute_deadline: at(9),
+    };
+    let flags: [(&dyn Fn(), &dyn Fn()); 4] = [
+        (&|| light.set_group(Some(group)), &|| light.set_group(None)),
+        (&|| light.may_end.set(true), &|| light.may_end.set(false)),
+        (&|| light.tell(Some(Refusal::NobodyRuns)), &|| {
+            light.tell(None);
+        }),
+        (&|| assert!(!light.set_ceiling(Some(ceiling))), &|| {
+            assert_eq!(light.take_ceiling(), Some(Some(ceiling)));
+        }),
+    ];
+    for (at, (set, unset)) in flags.iter().enumerate() {
+        assert!(light.is_plain());
+        set();
+        assert!(!light.is_plain(), "flag {at}");
+        unset();
+    }
+    assert!(light.is_plain() && light.take_ceiling().is_none());
 }
 
 #[test]
