@@ -64,12 +64,19 @@ macro_rules! stored_word {
     };
 }
 
-word!(AtomicBool, bool);
 stored_word!(AtomicU32, u32);
 stored_word!(AtomicU64, u64);
 stored_word!(AtomicUsize, usize);
 
+/// A flag that is only exchanged.
+#[derive(Debug)]
+pub(crate) struct AtomicBool(loom_atomic::AtomicBool);
+
 impl AtomicBool {
+    pub(crate) fn new(value: bool) -> AtomicBool {
+        AtomicBool(loom_atomic::AtomicBool::new(value))
+    }
+
     #[track_caller]
     pub(crate) fn swap(&self, value: bool, with: Ordering) -> bool {
         self.0.swap(value, order(with))
