@@ -201,10 +201,7 @@ where
     let frame = options.frames.get(index).cloned().flatten();
     let mut host = PerCpu::new(
         index,
-        entries::<P, S>(
-            frame.is_some(),
-            clock.is_counter() && sys::can_write_thread_pointer(),
-        ),
+        entries::<P, S>(frame.is_some(), clock),
         clock,
         shared,
         LibraryText::find(),
@@ -262,7 +259,8 @@ where
 
 /// The entries of a CPU, which divides time or does not, and where a switch takes no call of the
 /// kernel or does.
-fn entries<P: Policy + 'static, S: Sink>(divides: bool, is_swift: bool) -> ByPolicy {
+fn entries<P: Policy + 'static, S: Sink>(divides: bool, clock: Clock) -> ByPolicy {
+    let is_swift = clock.is_counter() && sys::can_write_thread_pointer();
     match (divides, is_swift) {
         (true, true) => by_policy::<P, S, true, true>(),
         (true, false) => by_policy::<P, S, true, false>(),

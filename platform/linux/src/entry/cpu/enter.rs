@@ -213,17 +213,14 @@ unsafe fn enter_plain<P: Policy, S: Sink, const DIVIDES: bool, const SWIFT: bool
     // Two calls, so that none of what they differ in is in a register before.
     let turn = match front {
         Front::Turn(turn) => turn,
-        // SAFETY: as the caller vouches.
         Front::Closed => {
-            return unsafe {
-                enter_closed::<P, S, DIVIDES>(host, now, event(), interval);
-            };
+            // SAFETY: as the caller vouches.
+            return unsafe { enter_closed::<P, S, DIVIDES>(host, now, event(), interval) };
         }
-        // SAFETY: as the caller vouches.
         Front::Chosen(arm) => {
-            return unsafe {
-                enter_chosen::<P, S, DIVIDES>(host, now, event(), (interval, arm));
-            };
+            let chosen = (interval, arm);
+            // SAFETY: as the caller vouches.
+            return unsafe { enter_chosen::<P, S, DIVIDES>(host, now, event(), chosen) };
         }
     };
     match core.take_turn(&cpu.host, now, interval, turn) {

@@ -572,7 +572,8 @@ fn whatever_an_entry_has_to_look_into_about_its_thread_makes_that_one_less_than_
         priority: Priority::new(3),
         absolute_deadline: at(9),
     };
-    let flags: [(&dyn Fn(), &dyn Fn()); 4] = [
+    type Change<'a> = &'a dyn Fn();
+    let flags: [(Change<'_>, Change<'_>); 4] = [
         (&|| light.set_group(Some(group)), &|| light.set_group(None)),
         (&|| light.may_end.set(true), &|| light.may_end.set(false)),
         (&|| light.tell(Some(Refusal::NobodyRuns)), &|| {
