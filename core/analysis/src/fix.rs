@@ -408,16 +408,24 @@ impl<'a> Search<'a> {
             let Some(fix) = self.fix_once(target, end)? else {
                 continue;
             };
-            let change = |f: &Fix| u128::from(f.from.abs_diff(f.to).as_ns());
-            let is_smaller = |b: &Fix| {
-                let (mine, theirs) = (u128::from(fix.from.as_ns()), u128::from(b.from.as_ns()));
-                change(&fix) * theirs < change(b) * mine
-            };
-            if best.as_ref().is_none_or(is_smaller) {
+            if best.as_ref().is_none_or(|b| is_smaller(&fix, b)) {
                 best = Some(fix);
             }
         }
         Ok(best)
+    }
+
+    /// The smallest fix that was found for another refusal of the component, which it mends whole:
+    /// it is known when no trials are left, too.
+    fn known(&self) -> Option<Fix> {
+        let found = self.found.borrow();
+        let known = |is_of: fn(FixTarget) -> bool| {
+            let all = found.iter().filter(|(target, _)| is_of(*target));
+            let fixes = all.filter_map(|(_, fix)| fix.clone());
+            fixes.reduce(|best, fix| if is_smaller(&fix, &best) { fix } else { best })
+        };
+        known(|target| matches!(target, FixTarget::Budget(_)))
+            .or_else(|| known(|target| matches!(target, FixTarget::Period(_))))
     }
 
     fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
@@ -464,6 +472,13 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Whether a fix changes its parameter by a smaller part than the other.
+fn is_smaller(fix: &Fix, other: &Fix) -> bool {
+    let change = |f: &Fix| u128::from(f.from.abs_diff(f.to).as_ns());
+    let [mine, theirs] = [fix, other].map(|f| u128::from(f.from.as_ns()));
+    change(fix) * theirs < change(other) * mine
+}
+
 /// A thousand times the present value: a fix beyond would be none.
 fn far(now: Span) -> Span {
     now.saturating_mul(1_000)
@@ -507,11 +522,14 @@ pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) 
             Search::new(system, edges, &components[mine], (&trials, &changed))
         });
         let found = match search.search(refusal) {
-            Err(AnalysisError::TooLong { .. }) => {
-                refusal.advice =
-                    "whether a single parameter mends it would take too long to search".into();
-                continue;
-            }
+            Err(AnalysisError::TooLong { .. }) => match search.known() {
+                None => {
+                    refusal.advice =
+                        "whether a single parameter mends it would take too long to search".into();
+                    continue;
+                }
+                known => known,
+            },
             found => found?,
         };
         let mut others = admitted.iter().enumerate();

@@ -312,7 +312,7 @@ fn lengths_have_overheads_reserves_and_the_supply_of_their_node() {
 }
 
 /// Up to six segments of up to three groups on two CPUs, with a resource that most use.
-fn drawn(random: &mut Random) -> System {
+pub(crate) fn drawn(random: &mut Random) -> System {
     let mut groups = Vec::new();
     for number in 0..1 + random.below(3) {
         let lengths: Vec<u64> = (0..1 + random.below(2))

@@ -81,3 +81,21 @@ fn an_overload_of_many_tasks_is_told_in_few_words() {
     let longest = verdict.tasks.iter().map(|row| row.assumptions.len()).max();
     assert!(longest.is_some_and(|longest| longest <= 40), "{longest:?}");
 }
+
+#[test]
+fn a_fix_that_is_known_is_told_of_every_refusal_also_when_no_trials_are_left() {
+    let mut system = many(FP, 3_000);
+    // The most urgent task takes half of the time: most others are late, and it alone mends them.
+    let first = &mut system.tasks[0];
+    let period = first.class.relative_deadline().expect("it is periodic");
+    *first.class.budget_mut().expect("it is periodic") = Work::from_ns(period.as_ns() / 2);
+    let verdict = admit(&system).expect("the steps suffice");
+    assert!(verdict.refusals.len() > 100, "{}", verdict.refusals.len());
+    let fixes = verdict.refusals.iter().map(|refusal| refusal.fix.as_ref());
+    let first = fixes.clone().next().flatten().expect("a fix");
+    assert_eq!(first.parameter, "task.t0.wcet");
+    assert_eq!(
+        fixes.filter(|fix| *fix == Some(first)).count(),
+        verdict.refusals.len()
+    );
+}
