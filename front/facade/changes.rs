@@ -1,6 +1,6 @@
 //! The changes that a system declares: judged, prepared for a run, promised, written down.
 
-use punctual_analysis::{Exactness, TaskVerdict, Test, Transition, Verdict, When};
+use punctual_analysis::{Exactness, Judge, TaskVerdict, Test, Transition, Verdict, When};
 use punctual_kern::Plan;
 use punctual_model::{Ns, SchedulerId, Span, Stage, System, TaskId};
 use punctual_tables::{Carry, Tables};
@@ -22,8 +22,13 @@ pub fn at_start(system: &System) -> System {
 /// # Errors
 /// As [`crate::admit`].
 pub fn admit_changes(system: &System) -> Result<Vec<Transition>, Error> {
+    admit_changes_by(system, punctual_analysis::admit)
+}
+
+/// The same by another judge, as a rule one that tries no other parameters.
+pub(crate) fn admit_changes_by(system: &System, judge: Judge) -> Result<Vec<Transition>, Error> {
     system.validate().map_err(Error::Model)?;
-    Ok(punctual_analysis::admit_changes(system)?)
+    Ok(punctual_analysis::admit_changes_by(system, judge)?)
 }
 
 /// The promises for the whole run, by the number of the task in the file: its largest bound

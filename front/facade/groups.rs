@@ -1,13 +1,13 @@
 //! The planned groups of a system in virtual time, and what became of them in its log
 
-use punctual_analysis::{AnalysisError, PlanVerdict, PlannedSegment};
+use punctual_analysis::{AnalysisError, PlanVerdict, PlannedSegment, bounds_only};
 use punctual_model::{Arrivals, Frequency, Instant, Ns, Request, Span, System, WorkSource};
 use punctual_sim::{GroupOutcome, GroupTerms, Groups, Outcome, Placed, Why};
 use punctual_tables::Tables;
 use punctual_trace::{Fate, Recorder, RequestInfo};
 
 use crate::simulate::Lowered;
-use crate::{Error, Verdict, admit};
+use crate::{Error, Verdict, admit_by};
 
 /// No live platform executes groups yet.
 ///
@@ -38,7 +38,7 @@ pub(crate) fn planned(
 /// it is asked.
 ///
 /// # Errors
-/// A segment with a function, or those of [`admit`].
+/// A segment with a function, or those of [`crate::admit`].
 pub(crate) fn terms(
     system: &System,
     verdict: Option<&Verdict>,
@@ -59,7 +59,7 @@ pub(crate) fn terms(
     let of = |verdict: &Verdict| verdict.plan.as_ref().map(group_terms);
     match verdict {
         Some(verdict) => Ok(of(verdict)),
-        None => Ok(of(&admit(system)?)),
+        None => Ok(of(&admit_by(system, bounds_only)?)),
     }
 }
 

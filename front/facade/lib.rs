@@ -59,6 +59,8 @@ pub use groups::group_terms;
 pub use judge::{judge, judge_while};
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force, terms_on};
 pub use program::Program;
+use punctual_analysis::Judge;
+
 pub use punctual_analysis as analysis;
 pub use punctual_analysis::{Exactness, Verdict};
 pub use punctual_graph as graph;
@@ -101,6 +103,11 @@ pub struct Progress {
 /// # Errors
 /// [`Error::Model`] for a meaningless system, [`Error::Analysis`] when a number leaves its range.
 pub fn admit(system: &System) -> Result<Verdict, Error> {
+    admit_by(system, punctual_analysis::admit)
+}
+
+/// The same by another judge, as a rule one that tries no other parameters.
+fn admit_by(system: &System, judge: Judge) -> Result<Verdict, Error> {
     system.validate().map_err(Error::Model)?;
-    Ok(punctual_analysis::admit(&at_start(system))?)
+    Ok(judge(&at_start(system))?)
 }

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::{
-    AnalysisError, GangVerdict, Transition, Verdict, When, without_needless_barriers,
+    AnalysisError, GangVerdict, Judge, Transition, Verdict, When, bounds_only,
+    without_needless_barriers,
 };
 use punctual_graph::Applications;
 use punctual_kern::{Event, Plan};
@@ -25,13 +26,13 @@ use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::bodies::{Bodies, Programs, had_since, processor_times, tile_bodies};
-use crate::changes::{prepare, promises};
+use crate::changes::{admit_changes_by, prepare, promises};
 use crate::children::ChildPolicies;
 use crate::described::{describe_clocks, take_records};
 use crate::graph_moves::tell_graphs;
 use crate::groups;
 use crate::stream::{RING_BYTES, Stream, not_written};
-use crate::{Error, Progress, admit};
+use crate::{Error, Progress, admit, admit_by};
 
 /// How to run for real.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +99,7 @@ pub struct Admitted {
 /// # Errors
 /// A meaningless system, a CPU without a host, a machine that refuses to be measured.
 pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, Error> {
-    admit_sampled(system, given, None)
+    admit_sampled(system, given, None, punctual_analysis::admit)
 }
 
 /// A refusal by measured terms alone stands after so many measurements.
@@ -110,21 +111,22 @@ pub fn sample_in_force(asked: Span<Ns>) -> Span<Ns> {
     Span::from_ns(punctual_linux::sample_in_force(asked.as_ns()))
 }
 
-/// The same where a thread that runs on is interrupted every `sample`.
+/// The same where a thread that runs on is interrupted every `sample`, by this judge.
 fn admit_sampled(
     system: &System,
     given: Option<&Machine>,
     sample: Option<Span<Ns>>,
+    judge: Judge,
 ) -> Result<Admitted, Error> {
-    let file = admit(system)?;
+    let file = admit_by(system, judge)?;
     let hosts = hosts(system)?;
     let first = hosts.first().copied().unwrap_or(0);
     if given.is_some() {
-        return admit_with(system, file, given, None, sample);
+        return admit_with(system, (file, judge), given, None, sample);
     }
     let measured = || {
         let overheads = punctual_linux::measure_overheads(first, &PlatformOptions::default())?;
-        admit_with(system, file.clone(), None, Some(overheads), sample)
+        admit_with(system, (file.clone(), judge), None, Some(overheads), sample)
     };
     let mut admitted = measured()?;
     for _ in 1..MEASUREMENTS {
@@ -139,7 +141,7 @@ fn admit_sampled(
 /// The same with these terms.
 fn admit_with(
     system: &System,
-    file: Verdict,
+    (file, judge): (Verdict, Judge),
     given: Option<&Machine>,
     overheads: Option<Overheads>,
     sample: Option<Span<Ns>>,
@@ -165,8 +167,8 @@ fn admit_with(
         false => system.machine.with(&here),
     };
     let here = on_machine(system, &terms);
-    let machine = admit(&here)?;
-    let changes = crate::admit_changes(&here)?;
+    let machine = admit_by(&here, judge)?;
+    let changes = admit_changes_by(&here, judge)?;
     Ok(Admitted {
         file,
         machine,
@@ -204,7 +206,7 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
     terms.reserves.retain(|reserve| reserve.name != share);
     let here = on_machine(system, &terms);
     // Those of the whole run: a change may make a second busier.
-    let changed = punctual_analysis::admit_changes(&here)?;
+    let changed = punctual_analysis::admit_changes_by(&here, bounds_only)?;
     let changed = changed.into_iter().filter(|t| t.when != When::Never);
     let mut all: Vec<System> = changed.map(|t| t.system).collect();
     all.push(crate::at_start(&here));
@@ -223,17 +225,24 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
 
 impl Admitted {
     /// Refuses a run of what is not admitted here, changes included, unless it is forced. Graphs
-    /// are judged by the file alone.
-    fn must_be(&self, forced: bool) -> Result<(), Error> {
-        if !forced && !self.file.admitted {
-            return Err(Error::Refused(Box::new(self.file.clone())));
+    /// are judged by the file alone. The refusal has its fixes, which only now are looked for.
+    fn must_be(&self, system: &System, forced: bool) -> Result<(), Error> {
+        if forced {
+            return Ok(());
         }
-        let refused = self.changes.iter().find(|t| t.when == When::Never);
-        match (forced, self.machine.admitted, refused) {
-            (true, ..) | (false, true, None) => Ok(()),
-            (false, false, _) => Err(Error::Refused(Box::new(self.machine.clone()))),
-            (false, true, Some(change)) => Err(Error::ChangeRefused(Box::new(change.clone()))),
+        if !self.file.admitted {
+            return Err(Error::Refused(Box::new(admit(system)?)));
         }
+        let here = on_machine(system, &self.terms);
+        if !self.machine.admitted {
+            return Err(Error::Refused(Box::new(admit(&here)?)));
+        }
+        let is_refused = |transition: &Transition| transition.when == When::Never;
+        if !self.changes.iter().any(is_refused) {
+            return Ok(());
+        }
+        let refused = crate::admit_changes(&here)?.into_iter().find(is_refused);
+        refused.map_or(Ok(()), |change| Err(Error::ChangeRefused(Box::new(change))))
     }
 }
 
@@ -255,10 +264,11 @@ pub fn run(
     groups::refuse(system)?;
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
-    let given = options.terms.as_ref();
-    let admitted = admit_sampled(system, given.map(|given| &given.machine), options.sample)?;
-    admitted.must_be(options.force)?;
-    let of_file = promises(system, &admitted.file, &crate::admit_changes(system)?);
+    let given = options.terms.as_ref().map(|given| &given.machine);
+    let admitted = admit_sampled(system, given, options.sample, bounds_only)?;
+    admitted.must_be(system, options.force)?;
+    let of_file = admit_changes_by(system, bounds_only)?;
+    let of_file = promises(system, &admitted.file, &of_file);
     let of_machine = promised_here(system, &admitted, options.force);
     // Also when forced: each CPU would keep its own users apart, and nobody the others.
     if let Some(name) = punctual_sim::shared_across_cpus(system) {

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use punctual_analysis::{Transition, without_needless_barriers};
+use punctual_analysis::{Transition, bounds_only, without_needless_barriers};
 use punctual_kern::Plan;
 use punctual_model::{
     Clock, CpuId, Frequency, Funding, GraphThread, Instant, Ns, PlannedThread, Span, System,
@@ -22,11 +22,11 @@ use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
 use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
-use crate::changes::{prepare, promises};
+use crate::changes::{admit_changes_by, prepare, promises};
 use crate::children::ChildPolicies;
 use crate::groups;
 use crate::stream::{RING_BYTES, Steps, not_written};
-use crate::{Error, Progress, Verdict, admit};
+use crate::{Error, Progress, Verdict, admit_by};
 
 /// How to simulate.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,9 @@ pub struct SimOptions {
     pub fingerprint: Vec<(String, String)>,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
+    /// The verdict on the system at its start, for callers that have it; `None`: the analysis is
+    /// asked, for bounds alone.
+    pub verdict: Option<Verdict>,
     /// The judgement of the changes, for callers that have it; `None`: the analysis is asked.
     pub transitions: Option<Vec<Transition>>,
     /// A file for the log, as [`crate::LiveOptions::record`] has it.
@@ -63,7 +66,11 @@ pub fn simulate(
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
-    let verdict = admit(system)?;
+    system.validate().map_err(Error::Model)?;
+    let verdict = match &options.verdict {
+        Some(verdict) => verdict.clone(),
+        None => admit_by(system, bounds_only)?,
+    };
     let transitions = judged(system, options)?;
     let verdict = promises(system, &verdict, &transitions);
     let system = &without_needless_barriers(system, &verdict.gangs);
@@ -118,7 +125,7 @@ pub(crate) struct Lowered<'a> {
 fn judged(system: &System, options: &SimOptions) -> Result<Vec<Transition>, Error> {
     match &options.transitions {
         Some(transitions) => Ok(transitions.clone()),
-        None => crate::admit_changes(system),
+        None => admit_changes_by(system, bounds_only),
     }
 }
 

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueHint;
 use punctual::{GivenTerms, Ns, Span};
 use punctual_rivals::periodic::Class;
 use punctual_terminal::ending::{Ended, Ending, Failure};
@@ -62,7 +63,7 @@ use sum::{Several, Sum};
 struct Args {
     /// The system file: periodic tasks on CPUs under fixed priority or EDF. Several are compared
     /// one after the other, and added up
-    #[arg(required_unless_present = "be_load", value_name = "FILE")]
+    #[arg(required_unless_present = "be_load", value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// How many rounds
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -80,7 +81,7 @@ struct Args {
     #[arg(long, value_name = "TASK")]
     runaway: Option<String>,
     /// Take the terms of this machine from a platform file (`doctor --measure --platform`)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     platform: Option<PathBuf>,
     /// Compare even if Punctual does not admit the system
     #[arg(long)]
@@ -176,8 +177,7 @@ struct System {
 
 impl System {
     fn load(file: &Path, args: &Args) -> Result<System, Failure> {
-        let description = punctual_spec::load(file)
-            .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
+        let description = punctual_terminal::input::system(file)?;
         if !description.system.graphs.is_empty() {
             let what = "this file has a graph, which no thread of the kernel executes";
             return Err(Failure::input(what).with_help("`punctual run` executes it"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueHint;
 use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System, TaskId};
 
@@ -11,6 +12,7 @@ use crate::{
     certify, certify_graphs, certify_plan, hyperperiod_text, input, suggest, verdict_json,
 };
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
 use punctual_terminal::platform::Given;
@@ -32,6 +34,7 @@ use punctual_terminal::platform::Given;
 )]
 pub(crate) struct Args {
     /// The system file; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Print the verdict as JSON
     #[arg(long)]
@@ -43,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
     /// Add the terms of a machine, as `punctual doctor --measure --platform` writes them
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     platform: Option<PathBuf>,
     /// Look for parameters with which the system is admitted, and print the changes
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["simulate", "certificate"])]
@@ -60,7 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let _patience = Patience::begin("checking", args.quiet);
+    let _patience = Patience::begin("checking", args.quiet, &Interrupt::listen()?)?;
     let mut system = input::load(&args.file)?.system;
     if let Some(missing) = &args.missing_time {
         system.machine.missing_time = Some(missing.clone());

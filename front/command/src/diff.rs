@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use punctual_model::readable;
 use punctual_trace::{Choice, CpuDiff, Diff, Log, diff};
 use serde::Serialize;
@@ -25,9 +26,11 @@ use punctual_terminal::output;
     punctual diff a.log b.log --json"
 )]
 pub(crate) struct Args {
-    /// The first log
+    /// The first log; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     before: PathBuf,
-    /// The second log
+    /// The second log; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     now: PathBuf,
     /// Print the differences as JSON
     #[arg(long)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::input;
+use clap::ValueHint;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
@@ -18,7 +19,8 @@ use punctual_terminal::output;
     punctual check decoder.toml"
 )]
 pub(crate) struct Args {
-    /// The XML file: an SDF or CSDF graph
+    /// The XML file: an SDF or CSDF graph; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
 }
 

@@ -1,30 +1,19 @@
 //! From a path on the command line to a system, and from a system to its verdict.
 
-use std::path::Path;
-
 use punctual_analysis::{AnalysisError, Verdict};
 use punctual_model::{Reserve, System};
-use punctual_spec::{Description, MAX_FILE_BYTES};
 
 use punctual_terminal::ending::Failure;
-use punctual_terminal::input::standard_input;
-pub(crate) use punctual_terminal::input::{duration, refuse_overwriting, text};
-
-/// Reads a system file; `-` is standard input.
-pub(crate) fn load(path: &Path) -> Result<Description, Failure> {
-    let Some(bytes) = standard_input(path) else {
-        let read = punctual_spec::load(path);
-        return read.map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()));
-    };
-    if bytes?.len() as u64 > MAX_FILE_BYTES {
-        return Err(Failure::input("standard input is larger than 64 MiB"));
-    }
-    punctual_spec::parse(&text(path)?, "standard input").map_err(Failure::diagnostics)
-}
+pub(crate) use punctual_terminal::input::{duration, refuse_overwriting, system as load, text};
 
 /// Asks the analysis.
 pub(crate) fn admit(system: &System) -> Result<Verdict, Failure> {
     punctual_analysis::admit(system).map_err(no_verdict)
+}
+
+/// The same without slack and fixes, for those who do not print them.
+pub(crate) fn bounds(system: &System) -> Result<Verdict, Failure> {
+    punctual_analysis::bounds_only(system).map_err(no_verdict)
 }
 
 /// The analysis has no answer, which is a property of the input: its numbers are too large or too

@@ -51,7 +51,7 @@ mod what_if;
 mod words;
 mod workloads;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use punctual_terminal::ending::Ended;
 
 /// User-level hard-real-time scheduling: admitted before it runs, proved afterwards.
@@ -146,6 +146,11 @@ impl Command {
             | Command::Pages(_) => false,
         }
     }
+}
+
+/// The definition of the command line.
+pub fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// The whole command, with the arguments of this process: the code for the shell.

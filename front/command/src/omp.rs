@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::ValueHint;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
@@ -32,10 +33,10 @@ const VARIABLE: &str = "LD_LIBRARY_PATH";
 )]
 pub(crate) struct Args {
     /// The folder with libgomp.so.1; by default the one that is installed with the command
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     library: Option<PathBuf>,
     /// Draws records of PUNCTUAL_OMP_TRACE as svg; says whether a carrier was idle in vain
-    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["library", "words"])]
+    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["library", "words"], value_hint = ValueHint::FilePath)]
     draw: Vec<PathBuf>,
     /// The program and its arguments
     #[arg(
@@ -91,12 +92,11 @@ fn draw(paths: &[PathBuf]) -> Ended {
         let findings = record.check();
         let (items, looks, sleeps) = (findings.items, findings.looks, findings.sleeps);
         let missed = findings.idle.len();
-        eprintln!(
+        output::remark(format!(
             "{name}: {items} items offered, {looks} looks in vain, {sleeps} sleeps; \
              idle while an item waited: {missed}"
-        );
-        let first = findings.idle.iter().take(10);
-        first.for_each(|line| eprintln!("{line}"));
+        ));
+        findings.idle.iter().take(10).for_each(output::remark);
         idle += missed;
     }
     Ok(Ending::of(idle == 0))

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
 use punctual_terminal::ending::{Ended, Ending, Failure};
@@ -25,6 +25,7 @@ use crate::Cli;
 )]
 pub(crate) struct Args {
     /// The folder, such as ~/.local/share
+    #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
 

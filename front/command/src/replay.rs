@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use punctual_trace::{Divergence, Log, ReplayStats, RunReport, text};
 use serde::Serialize;
 
@@ -38,6 +39,7 @@ const CONTEXT: usize = 8;
 )]
 pub(crate) struct Args {
     /// A log (of `run --record` or `sim --record`); `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     log: PathBuf,
     /// Let this policy decide instead: fifo, round-robin, round-robin:1ms, fixed-priority,
     /// non-preemptive, edf; on every CPU, or NAME=POLICY for one CPU or scheduler; may be given

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use punctual_trace::Log;
 
 use crate::changes::Judged;
@@ -28,6 +29,7 @@ use punctual_terminal::output::PromisedFile;
 )]
 pub(crate) struct Args {
     /// A log (of `run --record`) or a system file; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Write the page to this file, and the report as text to standard output
     #[arg(long, value_name = "OUT.html", visible_alias = "report")]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use punctual::analysis::Transition;
 use punctual::graph::Applications;
 use punctual::{ChildPolicies, Error, GivenTerms, LiveOptions, Verdict};
@@ -38,6 +39,7 @@ use punctual_terminal::{origin, output};
 )]
 pub(crate) struct Args {
     /// The system file; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,
@@ -57,7 +59,7 @@ pub(crate) struct Args {
     look: bool,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
     /// earlier, instead of measuring them now
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     platform: Option<PathBuf>,
 }
 
@@ -70,10 +72,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let given = args.platform.as_deref().map(Given::load).transpose()?;
     let system = &description.system;
     let start = &punctual::at_start(system);
-    let verdict = input::admit(start)?;
+    let verdict = input::bounds(start)?;
     if !verdict.admitted {
         if !args.force {
-            return refuse(start, &verdict, flags, "");
+            return refuse(start, &input::admit(start)?, flags, "");
         }
         output::remark(format!(
             "remark: {}; forced",

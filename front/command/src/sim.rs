@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use punctual::{ChildPolicies, SimOptions};
-use punctual_model::Frequency;
+use clap::ValueHint;
+use punctual::{ChildPolicies, Error, SimOptions};
+use punctual_analysis::{AnalysisError, Transition, Verdict, admit_changes_by, bounds_only};
+use punctual_model::{Frequency, System};
 
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
+use crate::patience::Patience;
 use crate::progress::Bar;
 use crate::{input, outcome, workloads};
 use punctual_terminal::ending::Ended;
@@ -28,6 +31,7 @@ use punctual_terminal::{origin, output};
 )]
 pub(crate) struct Args {
     /// The system file; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,
@@ -45,13 +49,18 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let description = input::load(&args.file)?;
     let faults = faults::resolve(&args.faults, &description.system)?;
     let interrupt = Interrupt::listen()?;
-    let mut promised = flags.outputs.promise(&args.file)?;
     let policies = ChildPolicies::of_file(
         &description.system,
         &description.base,
         Frequency::NANOSECONDS,
     )
     .map_err(|error| outcome::failure(&error, &description))?;
+    let patience = Patience::begin("judging", flags.outputs.quiet, &interrupt)?;
+    let (verdict, transitions) = judged(&description.system)
+        .map_err(|error| outcome::failure(&Error::from(error), &description))?;
+    drop(patience);
+    // From here on Ctrl-C leaves a report, and files that are not empty.
+    let mut promised = flags.outputs.promise(&args.file)?;
     let options = SimOptions {
         policies,
         duration: flags.duration,
@@ -59,7 +68,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         faults,
         source: description.origin().into(),
         fingerprint: origin::of_simulation(),
-        transitions: None,
+        verdict: Some(verdict),
+        transitions: Some(transitions),
         record: promised.stream(),
     };
     let bar = Bar::new("sim", flags.outputs.quiet);
@@ -81,4 +91,11 @@ pub(crate) fn execute(args: &Args) -> Ended {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }
     outcome::tell(&log, &report, &flags.outputs, promised)
+}
+
+/// The bounds that stand beside what is seen, from the start and after each change. A report has
+/// neither slack nor fixes.
+fn judged(system: &System) -> Result<(Verdict, Vec<Transition>), AnalysisError> {
+    let start = bounds_only(&punctual::at_start(system))?;
+    Ok((start, admit_changes_by(system, bounds_only)?))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::input;
+use clap::ValueHint;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
@@ -20,6 +21,7 @@ use punctual_terminal::output;
 )]
 pub(crate) struct Args {
     /// The system file; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Which graph, where the file has several
     #[arg(long, value_name = "NAME")]

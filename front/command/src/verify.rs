@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use punctual_certificate::{
     Certificate, Claims, GangClaim, GraphCertificate, PlanCertificate, Wrong,
 };
@@ -29,9 +30,11 @@ use punctual_terminal::output::{self, JSON_FORMAT};
     punctual verify two.json examples/two-tasks.toml   # and it is about this very system"
 )]
 pub(crate) struct Args {
-    /// The certificate
+    /// The certificate; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     certificate: PathBuf,
-    /// The system file that the certificate should describe
+    /// The system file that the certificate should describe; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
     /// Print the finding as JSON
     #[arg(long)]
@@ -169,7 +172,7 @@ fn other_system(
         }
         None => {}
     }
-    let verdict = punctual_analysis::admit(system).map_err(input::no_verdict)?;
+    let verdict = input::bounds(system)?;
     let own = match certify_plan::certificate(system, &verdict, None) {
         Ok(own) => own,
         Err(why) => return Ok(Some(why)),

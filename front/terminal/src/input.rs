@@ -5,9 +5,15 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, ValueHint};
 use punctual_model::{Ns, Span};
+use punctual_spec::{Description, MAX_FILE_BYTES};
 
 use crate::ending::Failure;
+
+/// What messages call it.
+pub(crate) const STANDARD_INPUT: &str = "standard input";
 
 /// The most that is read from standard input, in bytes.
 const MOST: u64 = 1 << 30;
@@ -35,6 +41,48 @@ pub fn standard_input(path: &Path) -> Option<Result<&'static [u8], Failure>> {
         Ok(bytes) => Ok(bytes),
         Err(why) => Err(Failure::input(format!("cannot read standard input: {why}"))),
     })
+}
+
+/// Reads a system file; `-` is standard input.
+pub fn system(path: &Path) -> Result<Description, Failure> {
+    let Some(bytes) = standard_input(path) else {
+        let read = punctual_spec::load(path);
+        return read.map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()));
+    };
+    if bytes?.len() as u64 > MAX_FILE_BYTES {
+        return Err(Failure::input("standard input is larger than 64 MiB"));
+    }
+    punctual_spec::parse(&text(path)?, STANDARD_INPUT).map_err(Failure::diagnostics)
+}
+
+/// Standard input is read once, so one argument may be `-`. Files to be read are those whose hint
+/// says so ([`ValueHint::FilePath`]).
+pub(crate) fn one_standard_input(
+    mut command: &Command,
+    mut given: &ArgMatches,
+) -> Result<(), clap::Error> {
+    while let Some((name, of_it)) = given.subcommand() {
+        let Some(inner) = command.find_subcommand(name) else {
+            return Ok(());
+        };
+        (command, given) = (inner, of_it);
+    }
+    let files = command
+        .get_arguments()
+        .filter(|argument| argument.get_value_hint() == ValueHint::FilePath);
+    let paths = files
+        .filter_map(|file| given.get_raw(file.get_id().as_str()))
+        .flatten();
+    match paths.filter(|path| *path == "-").count() {
+        0 | 1 => Ok(()),
+        several => Err(clap::Error::raw(
+            ErrorKind::ArgumentConflict,
+            format!(
+                "{several} arguments are `-`, and standard input is read once\n\n\
+                 give one of them as `-`, and the others as files\n"
+            ),
+        )),
+    }
 }
 
 /// The text of a file or a pipe; `-` is standard input. A device is refused: some of them never

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 
 use crate::ending::{ENDED_BY_CTRL_C, Failure};
 
@@ -50,6 +50,13 @@ impl Interrupt {
     pub fn rearm(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
+}
+
+/// Ends the process as the first Ctrl-C ends a program that does not listen: a shell reports
+/// [`ENDED_BY_CTRL_C`], and a script that calls the program in a loop ends with it.
+pub fn end_as_ctrl_c_does() -> ! {
+    let _ = low_level::emulate_default_handler(SIGINT);
+    std::process::exit(ENDED_BY_CTRL_C.into())
 }
 
 /// Whether the process was started with SIGHUP ignored, as `nohup` does it.

@@ -31,7 +31,7 @@ pub fn run<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> E
 
 /// The same, for a `main` that is not in Rust: the code for the shell.
 pub fn code<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> u8 {
-    let args = match A::try_parse() {
+    let args = match parsed::<A>() {
         Ok(args) => args,
         Err(error) => return usage(&error),
     };
@@ -39,6 +39,13 @@ pub fn code<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> 
         Ok(ending) => ending.code(),
         Err(failure) => report(&failure, wants_json(&args)),
     }
+}
+
+fn parsed<A: Parser>() -> Result<A, clap::Error> {
+    let mut command = A::command();
+    let given = command.try_get_matches_from_mut(std::env::args_os())?;
+    input::one_standard_input(&command, &given)?;
+    A::from_arg_matches(&given).map_err(|error| error.format(&mut command))
 }
 
 fn report(failure: &Failure, json: bool) -> u8 {

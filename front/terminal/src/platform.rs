@@ -8,6 +8,7 @@ use std::path::Path;
 use punctual_model::Machine;
 
 use crate::ending::Failure;
+use crate::input::{STANDARD_INPUT, standard_input, text};
 use crate::json::Json;
 use crate::machine::{self, Fact};
 use crate::object;
@@ -35,10 +36,15 @@ pub struct Origin {
 }
 
 impl Given {
-    /// Reads a platform file.
+    /// Reads a platform file; `-` is standard input.
     pub fn load(path: &Path) -> Result<Given, Failure> {
-        let platform = punctual_spec::load_platform(path)
-            .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
+        let platform = match standard_input(path) {
+            Some(_) => punctual_spec::parse_platform(&text(path)?, STANDARD_INPUT),
+            None => {
+                punctual_spec::load_platform(path).map_err(|error| error.diagnostics().to_vec())
+            }
+        };
+        let platform = platform.map_err(Failure::diagnostics)?;
         let mut differences = differences(&platform.measured, &machine::facts());
         if platform
             .measured
@@ -50,7 +56,10 @@ impl Given {
         Ok(Given {
             machine: platform.machine,
             origin: Origin {
-                file: path.display().to_string(),
+                file: match standard_input(path) {
+                    Some(_) => STANDARD_INPUT.to_owned(),
+                    None => path.display().to_string(),
+                },
                 differences,
             },
         })

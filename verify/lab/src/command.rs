@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueHint;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::pieces::{Shard, Study, work};
@@ -41,7 +42,7 @@ pub struct Shown {
 #[derive(Debug, clap::Args)]
 pub struct MergeArgs {
     /// The results of all shards, in any order
-    #[arg(required = true, value_name = "RESULTS")]
+    #[arg(required = true, value_name = "RESULTS", value_hint = ValueHint::FilePath)]
     parts: Vec<PathBuf>,
     /// Write the whole here instead of to standard output
     #[arg(long, value_name = "OUT")]

@@ -1,6 +1,6 @@
 //! Help, version and schemas of every command.
 
-use crate::common::{Folder, code, json, output, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, stderr, stdout};
 
 /// The commands that `punctual --help` lists.
 fn commands() -> Vec<String> {
@@ -87,4 +87,37 @@ fn a_mistake_of_a_command_line_is_json_for_programs() {
         );
     }
     assert!(stdout(&output(&["check"])).is_empty());
+}
+
+#[test]
+fn a_duration_is_told_its_unit_and_may_be_hours() {
+    let two = example("two-tasks.toml");
+    let told = output(&["sim", &two, "--for", "10"]);
+    assert_eq!(code(&told), 2);
+    assert!(stderr(&told).contains("write \"10s\""), "{}", stderr(&told));
+    let told = output(&["sim", &two, "--for", "10", "--json"]);
+    let error = json(&told);
+    assert_obeys(&error, "error");
+    assert!(
+        error["error"]
+            .as_str()
+            .is_some_and(|said| said.contains("write \"10s\""))
+    );
+    for (time, ns) in [("1min", 60_000_000_000_u64), ("0.02h", 72_000_000_000)] {
+        let done = output(&["sim", &two, "--for", time, "--json"]);
+        assert_eq!(json(&done)["duration_ns"], ns, "{time}");
+    }
+}
+
+#[test]
+fn a_misuse_is_json_for_those_who_read_json() {
+    for arguments in [
+        &["check", "--nope", "--json"][..],
+        &["run", "--json"],
+        &["verify", "a", "b", "c", "--json"],
+    ] {
+        let told = output(arguments);
+        assert_eq!(code(&told), 2, "{arguments:?}");
+        assert_obeys(&json(&told), "error");
+    }
 }

@@ -17,6 +17,7 @@ mod replay;
 mod report;
 mod run;
 mod sim;
+mod standard_input;
 
 /// The program that is tried, and its arguments.
 fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {

@@ -37,6 +37,7 @@ mod windows;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::ValueHint;
 use serde::Serialize;
 
 use answers::{Found, Row, World};
@@ -194,7 +195,7 @@ struct RunArgs {
     #[arg(long, value_enum, value_name = "WORLD")]
     on: Option<World>,
     /// Prices of the primitive steps; those in the file of results, else measured here
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     costs: Option<PathBuf>,
     /// Seed of all that is drawn
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -116,7 +116,7 @@ pub(crate) fn simulate(
 
 /// The bound of the gang's skew, in nanoseconds; `None`: there is none.
 pub(crate) fn bound(system: &System) -> Result<Option<u64>, String> {
-    let verdict = punctual_analysis::admit(system).map_err(|error| error.to_string())?;
+    let verdict = punctual_analysis::bounds_only(system).map_err(|error| error.to_string())?;
     let gang = verdict.gangs.first().filter(|_| verdict.admitted);
     let step = gang.and_then(|gang| gang.supersteps.first());
     Ok(step.and_then(|step| step.bound).map(Span::as_ns))

@@ -13,6 +13,7 @@ mod units;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueHint;
 use serde::Serialize;
 
 use points::{Point, Results};
@@ -56,6 +57,7 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct RunArgs {
     /// The study; flags override it, and everything else has a default
+    #[arg(value_hint = ValueHint::FilePath)]
     study: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
