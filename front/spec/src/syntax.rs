@@ -41,7 +41,9 @@ pub(crate) fn parse<'a>(source: &'a Source, report: &mut Report<'_>) -> Option<D
 }
 
 fn is_json(source: &Source) -> bool {
-    source.text.trim_start().starts_with('{')
+    let text = source.text.trim_start();
+    let list = text.strip_prefix('[').map(str::trim_start);
+    text.starts_with('{') || list.is_some_and(|inside| inside.starts_with('{'))
 }
 
 /// Reports a name that is there twice; returns the bytes that follow from the same mistake.

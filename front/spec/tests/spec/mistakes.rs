@@ -590,6 +590,7 @@ fn mistakes_from_which_no_second_one_follows() {
         "task-without-a-system",
         "period-of-zero",
         "json",
+        "json-list",
     ] {
         check(name);
     }
