@@ -287,7 +287,7 @@ impl Bench {
                 p99: all.p99,
                 n: all.n,
                 ratio: ratios.as_ref().map_or(0.0, |ratios| ratios.p50),
-                least: hundredths(least),
+                least: ratios.as_ref().map_or(0.0, |_| hundredths(least)),
                 most: ratios.as_ref().map_or(0.0, |ratios| ratios.max),
                 turns: ratios.as_ref().map_or(0, |ratios| ratios.n),
             });
@@ -332,7 +332,8 @@ impl RivalTurns {
             Ok((samples, median))
         });
         if let Some((samples, median)) = self.tries.note(measured) {
-            self.ratios.push(median / ours.max(f64::MIN_POSITIVE));
+            // A distance between two CPUs may be nothing, and nothing has no multiples.
+            self.ratios.extend((ours > 0.0).then(|| median / ours));
             self.samples.extend(samples);
         }
     }
@@ -440,7 +441,7 @@ struct Rival {
     p99: f64,
     n: usize,
     /// How many times longer it takes, at the median of a turn; the median of all turns, the least
-    /// and the most.
+    /// and the most. Without a turn in which ours took any time they are 0.
     ratio: f64,
     least: f64,
     most: f64,
@@ -535,7 +536,8 @@ impl Rival {
             ..
         } = self;
         match self.turns {
-            0 | 1 => format!("{name} {p50:.1} ({ratio}x)"),
+            0 => format!("{name} {p50:.1} (no ratio: ours took nothing)"),
+            1 => format!("{name} {p50:.1} ({ratio}x)"),
             _ => format!("{name} {p50:.1} ({ratio}x: {least} to {most})"),
         }
     }

@@ -8,8 +8,9 @@ use punctual_model::{Supply, System, Task};
 
 use crate::tally::{Sharpness, Tally};
 
-/// Bounds of one kind of supply from which on its median counts.
-const ENOUGH: usize = 200;
+/// Bounds of one kind of supply from which on its median counts: every kind that a push draws has
+/// as many, but for some supplies within supplies.
+const ENOUGH: usize = 10;
 
 /// Kinds of supply, and the most for the median of each, in thousandths.
 const LIMITS: [(&str, u32); 8] = [
@@ -26,7 +27,11 @@ const LIMITS: [(&str, u32); 8] = [
 /// The most for kinds that are not listed: supplies within supplies.
 const MOST: u32 = 8_000;
 
-/// The supply of a task in words: its own, and whether that lies in another or in slots of one.
+/// Behind the supply of a task whose scheduler has tasks with critical sections.
+const WITH_LOCKS: &str = " with locks";
+
+/// The supply of a task in words: its own, whether that lies in another or in slots of one, and
+/// whether a task of the same scheduler enters critical sections.
 pub(crate) fn supply_of(system: &System, task: &Task) -> String {
     let own = task
         .scheduler
@@ -40,14 +45,20 @@ pub(crate) fn supply_of(system: &System, task: &Task) -> String {
         Supply::Shared => "shared",
     };
     let above = own.parent.and_then(|id| system.schedulers.get(id.index()));
-    match above {
+    let supply = match above {
         None => name(&own.supply).into(),
         Some(above) => format!("{} in {}", name(&own.supply), name(&above.supply)),
+    };
+    let locks = |other: &Task| other.scheduler == task.scheduler && !other.uses.is_empty();
+    if system.tasks.iter().any(locks) {
+        return supply + WITH_LOCKS;
     }
+    supply
 }
 
-/// The limit of a kind of supply, in thousandths.
+/// The limit of a kind of supply, in thousandths; locks loosen none.
 pub(crate) fn limit(supply: &str) -> u32 {
+    let supply = supply.strip_suffix(WITH_LOCKS).unwrap_or(supply);
     let own = LIMITS.iter().find(|(kind, _)| *kind == supply);
     own.map_or(MOST, |(_, limit)| *limit)
 }
@@ -89,9 +100,11 @@ mod tests {
         };
         add("a CPU", ENOUGH, 1_101);
         add("slots", ENOUGH, 1_100);
+        add("polling with locks", ENOUGH, 2_001);
         add("polling in polling", ENOUGH - 1, MOST + 1);
         let found = loose(&tally);
-        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("a CPU: "), "{found:?}");
+        assert!(found[1].starts_with("polling with locks: "), "{found:?}");
     }
 }

@@ -42,6 +42,18 @@ fn a_ratio_is_that_of_a_turn_and_has_its_spread_over_the_turns() {
 }
 
 #[test]
+fn a_turn_in_which_ours_took_nothing_has_no_ratio() {
+    let bench = Bench::new("ours", || Ok(vec![0.0])).against("rival", || Ok(vec![2.0]));
+    let figure = bench.measure(2, || true).expect("samples");
+    let rival = &figure.rivals[0];
+    assert_eq!(
+        (rival.ratio, rival.least, rival.most, rival.turns),
+        (0.0, 0.0, 0.0, 0)
+    );
+    assert!(rival.told().contains("no ratio"), "{}", rival.told());
+}
+
+#[test]
 fn ours_and_rivals_take_turns_in_being_first() {
     let order = Rc::new(Cell::new(String::new()));
     let heard = |who: &'static str| {
