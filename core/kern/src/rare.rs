@@ -255,6 +255,15 @@ impl Rares {
         t.shields = *shields > 0;
     }
 
+    /// Whether as many threads have a place as there are places that are not free. O(places).
+    pub(crate) fn are_all_of(&self, threads: &[Thread]) -> bool {
+        let next = |slot: &Slot| self.places.get(slot.0 as usize).map(|place| place.next);
+        let is_place = |slot: &Slot| *slot != Slot::NONE;
+        let free = core::iter::successors(Some(self.free), next).filter(is_place);
+        let used = threads.iter().filter(|t| is_place(&t.rare));
+        used.count() + free.count() == self.places.len()
+    }
+
     /// Whether a thread has a place for what it says that it has.
     pub(crate) fn agrees(&self, t: &Thread) -> bool {
         let has_any = t.changes || t.inherits || t.asks || t.has_ceiling;
@@ -322,5 +331,19 @@ mod tests {
             }
         }
         assert_eq!((rares.places.len(), rares.places.capacity()), (2, room));
+    }
+
+    #[test]
+    fn a_place_that_a_thread_does_not_leave_is_found() {
+        let mut rares = Rares::new(3);
+        let mut threads: [Thread; 3] = Default::default();
+        for t in &mut threads {
+            rares.set_change(t, Constraint::default());
+        }
+        rares.leave(&mut threads[1]);
+        assert!(rares.are_all_of(&threads));
+        threads[2] = Thread::default();
+        assert!(rares.agrees(&threads[2]), "it says that it has nothing");
+        assert!(!rares.are_all_of(&threads));
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::Instant;
+use punctual_order::Capacity;
 
 /// What a timer is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,16 +25,19 @@ const ROOT: u32 = ARITY - 1;
 /// No timer; greater than any.
 const NEVER: Due = Due(u128::MAX);
 
+/// Ids of timers and places of the heap have 32 bits, and no place is [`ABSENT`].
+const _: () = assert!(Capacity::MOST_THREADS as u64 * 2 + (ROOT as u64) < u32::MAX as u64);
+
 const NOTHING: Group = Group([NEVER; ARITY as usize]);
 
-/// The place of a timer that is not set. All are so at first: a table of zeros is in memory only as
-/// far as it is used.
+/// The place of a timer that is not in the heap. All are so at first: a table of zeros is in memory
+/// only as far as it is used.
 const ABSENT: u32 = 0;
 
-/// The place of a timer that is in the line.
-const IN_LINE: u32 = u32::MAX;
+/// A link of a thread whose release is not in the line. All are so at first, too.
+const OUTSIDE: u32 = 0;
 
-/// No thread is next to this one in the line.
+/// Nobody is next to this one in the line.
 const NOBODY: u32 = u32::MAX;
 
 /// Two timers per thread; equal instants in the order of the file.
@@ -49,14 +53,15 @@ const NOBODY: u32 = u32::MAX;
 ///
 /// Where periods are equal, all that came again are in the line. Of several periods the longest
 /// are; the others share a smaller heap. The place of each timer is kept, so any is set, moved or
-/// cancelled in O(log n).
+/// cancelled in O(log n). A thread takes memory in the table of one of them alone, as long as its
+/// neighbours are in the same.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     line: Line,
     /// The heap: behind the last timer all are [`NEVER`]. It has room for all timers, and is made
     /// as far as it was ever used.
     groups: Vec<Group>,
-    /// By id: where it is.
+    /// By id: where it is in the heap.
     place: Box<[u32]>,
     /// Of the heap.
     len: u32,
@@ -69,7 +74,7 @@ pub(crate) struct Timeline {
 /// Timers in ascending order, linked: at most the release of each thread.
 #[derive(Debug)]
 struct Line {
-    /// By thread.
+    /// By row, which is the number of a thread and one. Nobody has the first.
     links: Box<[Link]>,
     /// [`NEVER`] if it is empty.
     head: Due,
@@ -77,14 +82,35 @@ struct Line {
     tail: Due,
 }
 
-#[derive(Clone, Copy, Debug)]
-#[repr(C, packed(4))]
-struct Link {
-    at: Instant,
-    order: u32,
-    /// Threads.
-    next: u32,
-    previous: u32,
+/// An instant in two halves, the order of the file, and the rows on both sides: numbers, all of
+/// them zero ([`OUTSIDE`]) at first.
+type Link = [u32; 5];
+
+const AT: usize = 0;
+const ORDER: usize = 2;
+const NEXT: usize = 3;
+const PREVIOUS: usize = 4;
+
+#[inline]
+fn link(due: Due, next: u32, previous: u32) -> Link {
+    let [low, high] = halves(due.at());
+    [low, high, due.order(), next, previous]
+}
+
+#[inline]
+fn halves(at: Instant) -> [u32; 2] {
+    let bytes = at.ticks().to_le_bytes();
+    let [a, b, c, d, e, f, g, h] = bytes;
+    [
+        u32::from_le_bytes([a, b, c, d]),
+        u32::from_le_bytes([e, f, g, h]),
+    ]
+}
+
+/// When the release of a link comes.
+#[inline]
+fn instant(link: &Link) -> Instant {
+    Instant::from_ticks(u64::from(link[AT + 1]) << 32 | u64::from(link[AT]))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +154,12 @@ impl Due {
         (self.id() / 2) as usize
     }
 
+    /// Where the line has the release of its thread.
+    #[inline]
+    fn row(self) -> u32 {
+        self.id() / 2 + 1
+    }
+
     #[inline]
     fn is_release(self) -> bool {
         self.id().is_multiple_of(2)
@@ -159,15 +191,11 @@ impl Timeline {
     pub(crate) fn set(&mut self, thread: usize, timer: Timer, at: Instant, order: u32) {
         let id = id_of(thread, timer);
         let due = Due::new(at, order, id);
-        if self.place[id as usize] == IN_LINE {
+        if timer == Timer::Release && self.line.has(thread) {
             self.line.unlink(thread);
-            self.place[id as usize] = ABSENT;
         }
         match self.place_of(id) {
-            None if timer == Timer::Release && self.line.tail < due => {
-                self.place[id as usize] = IN_LINE;
-                self.line.append(due);
-            }
+            None if timer == Timer::Release && self.line.tail < due => self.line.append(due),
             None => self.push(due),
             Some(place) if due < self.get(place) => self.up(place, due),
             Some(place) => self.down(place, due),
@@ -192,7 +220,6 @@ impl Timeline {
             }
             (false, true) => {
                 self.remove(first.id(), ROOT);
-                self.place[first.id() as usize] = IN_LINE;
                 self.line.append(due);
             }
         }
@@ -210,19 +237,19 @@ impl Timeline {
     #[inline]
     pub(crate) fn cancel(&mut self, thread: usize, timer: Timer) {
         let id = id_of(thread, timer);
-        match self.place_of(id) {
-            None => return,
-            Some(IN_LINE) => {
-                self.line.unlink(thread);
-                self.place[id as usize] = ABSENT;
-            }
-            Some(place) => self.remove(id, place),
+        if timer == Timer::Release && self.line.has(thread) {
+            self.line.unlink(thread);
+        } else if let Some(place) = self.place_of(id) {
+            self.remove(id, place);
+        } else {
+            return;
         }
         self.note_soonest();
     }
 
     pub(crate) fn is_set(&self, thread: usize, timer: Timer) -> bool {
-        self.place_of(id_of(thread, timer)).is_some()
+        let in_line = timer == Timer::Release && self.line.has(thread);
+        in_line || self.place_of(id_of(thread, timer)).is_some()
     }
 
     #[inline]
@@ -340,91 +367,86 @@ impl Timeline {
 
 impl Line {
     fn new(threads: usize) -> Line {
-        let link = Link {
-            at: Instant::MAX,
-            order: 0,
-            next: NOBODY,
-            previous: NOBODY,
-        };
         Line {
-            links: vec![link; threads].into_boxed_slice(),
+            links: vec![[OUTSIDE; 5]; threads + 1].into_boxed_slice(),
             head: NEVER,
             tail: Due(0),
         }
     }
 
-    fn due_of(&self, thread: u32) -> Option<Due> {
-        let link = self.links.get(thread as usize)?;
-        Some(Due::new(link.at, link.order, thread * 2))
+    /// Whether the release of a thread is here.
+    #[inline]
+    fn has(&self, thread: usize) -> bool {
+        self.links[thread + 1][NEXT] != OUTSIDE
+    }
+
+    /// The release in a row; `None`: there is no such row.
+    #[inline]
+    fn due_of(&self, row: u32) -> Option<Due> {
+        let link = self.links.get(row as usize)?;
+        Some(Due::new(instant(link), link[ORDER], row * 2 - 2))
     }
 
     #[inline]
     fn second_is_later(&self, now: Instant) -> bool {
-        let next = self.links[self.head.thread()].next;
+        let next = self.links[self.head.row() as usize][NEXT];
         let second = self.links.get(next as usize);
-        second.is_none_or(|second| { second.at } > now)
+        second.is_none_or(|second| instant(second) > now)
     }
 
     /// A timer that is not here, and is not before the last.
     #[inline]
     fn append(&mut self, due: Due) {
-        let thread = due.id() / 2;
         let mut previous = NOBODY;
         if self.head == NEVER {
             self.head = due;
         } else {
-            previous = self.tail.id() / 2;
-            self.links[previous as usize].next = thread;
+            previous = self.tail.row();
+            self.links[previous as usize][NEXT] = due.row();
         }
-        self.links[thread as usize] = Link {
-            at: due.at(),
-            order: due.order(),
-            next: NOBODY,
-            previous,
-        };
+        self.links[due.row() as usize] = link(due, NOBODY, previous);
         self.tail = due;
     }
 
     /// The first comes again, as the last.
     #[inline]
     fn rotate(&mut self, due: Due) {
-        let (first, last) = (self.head.id() / 2, self.tail.id() / 2);
+        let (first, last) = (self.head.row(), self.tail.row());
         self.tail = due;
-        let link = &mut self.links[first as usize];
-        link.at = due.at();
+        let own = &mut self.links[first as usize];
+        [own[AT], own[AT + 1]] = halves(due.at());
         if first == last {
             self.head = due;
             return;
         }
-        let next = link.next;
-        (link.next, link.previous) = (NOBODY, last);
-        self.links[last as usize].next = first;
-        let head = &mut self.links[next as usize];
-        head.previous = NOBODY;
-        self.head = Due::new(head.at, head.order, next * 2);
+        let next = own[NEXT];
+        (own[NEXT], own[PREVIOUS]) = (NOBODY, last);
+        self.links[last as usize][NEXT] = first;
+        self.begin_with(next);
     }
 
+    /// The release in this row is the first.
     #[inline]
-    fn unlink_first(&mut self) {
-        let next = self.links[self.head.thread()].next;
-        match self.links.get_mut(next as usize) {
-            Some(link) => {
-                link.previous = NOBODY;
-                self.head = Due::new(link.at, link.order, next * 2);
-            }
-            None => (self.head, self.tail) = (NEVER, Due(0)),
-        }
+    fn begin_with(&mut self, row: u32) {
+        self.links[row as usize][PREVIOUS] = NOBODY;
+        self.head = self.due_of(row).unwrap_or(NEVER);
     }
 
+    /// A release leaves.
     fn unlink(&mut self, thread: usize) {
-        let Link { next, previous, .. } = self.links[thread];
-        let Some(before) = self.links.get_mut(previous as usize) else {
-            return self.unlink_first();
-        };
-        before.next = next;
-        match self.links.get_mut(next as usize) {
-            Some(after) => after.previous = previous,
-            None => self.tail = self.due_of(previous).unwrap_or(Due(0)),
+        let own = &mut self.links[thread + 1];
+        let (next, previous) = (own[NEXT], own[PREVIOUS]);
+        own[NEXT] = OUTSIDE;
+        match (previous, next) {
+            (NOBODY, NOBODY) => (self.head, self.tail) = (NEVER, Due(0)),
+            (NOBODY, next) => self.begin_with(next),
+            (previous, next) => {
+                self.links[previous as usize][NEXT] = next;
+                match self.links.get_mut(next as usize) {
+                    Some(after) => after[PREVIOUS] = previous,
+                    None => self.tail = self.due_of(previous).unwrap_or(Due(0)),
+                }
+            }
         }
     }
 }
@@ -521,7 +543,8 @@ mod tests {
             longest_line = longest_line.max(in_line.len());
             assert_eq!(timeline.len as usize + in_line.len(), list.len());
             for due in in_line {
-                assert_eq!(timeline.place[due.id() as usize], IN_LINE);
+                assert!(timeline.line.has(due.thread()));
+                assert_eq!(timeline.place_of(due.id()), None, "in one of them");
                 assert!(list.contains(&(due.at(), due.order(), due.id())));
             }
             assert_eq!(
@@ -537,10 +560,10 @@ mod tests {
     impl Line {
         fn walk(&self) -> Vec<Due> {
             let mut all = Vec::new();
-            let mut next = (self.head != NEVER).then(|| self.head.id() / 2);
-            while let Some(due) = next.and_then(|thread| self.due_of(thread)) {
+            let mut next = (self.head != NEVER).then(|| self.head.row());
+            while let Some(due) = next.and_then(|row| self.due_of(row)) {
                 all.push(due);
-                next = Some(self.links[due.thread()].next);
+                next = Some(self.links[due.row() as usize][NEXT]);
             }
             assert_eq!(all.last().copied().unwrap_or(Due(0)), self.tail);
             all

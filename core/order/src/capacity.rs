@@ -5,7 +5,7 @@ use punctual_model::{Span, Work};
 /// What a shard reserves at construction; nothing grows later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
-    /// Threads at any one time, at most 2^31.
+    /// Threads at any one time, at most [`Capacity::MOST_THREADS`].
     pub threads: usize,
     /// Jobs that wait behind unfinished ones, over all threads; releases beyond it are lost (and
     /// counted).
@@ -27,6 +27,13 @@ pub struct Capacity {
 }
 
 impl Capacity {
+    /// Most threads of one CPU: with them and all nodes, places of queues and timers are numbers of
+    /// 32 bits.
+    pub const MOST_THREADS: usize = 1 << 30;
+
+    /// Most of [`Capacity::entities`].
+    pub(crate) const MOST_ENTITIES: usize = Capacity::MOST_THREADS + u16::MAX as usize + 1;
+
     /// Room for `threads` threads with a few waiting jobs each, and turns of ten million ticks.
     pub const fn for_threads(threads: usize) -> Capacity {
         Capacity {

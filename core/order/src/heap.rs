@@ -54,6 +54,11 @@ impl<K> Entry<K> {
     }
 }
 
+/// The last place in a heap of so many.
+pub(crate) const fn last_place(entries: usize) -> usize {
+    ROOT + entries - 1
+}
+
 #[inline]
 pub(crate) fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)

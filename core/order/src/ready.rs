@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 
 use punctual_model::ThreadId;
 
-use crate::heap::{ABSENT, Entry, Heap, to_u32};
+use crate::capacity::Capacity;
+use crate::heap::{self, ABSENT, Entry, Heap, to_u32};
 
 /// The ready threads of a policy, smallest key first. O(log n) per change, O(1) to look, and O(1)
 /// to put a thread behind all others.
@@ -39,8 +40,12 @@ const IN_RUN: u32 = 1 << 31;
 /// No link.
 const END: u32 = u32::MAX;
 
+/// A place of the heap is none of the run, also in a queue of all threads and all nodes.
+const _: () = assert!(heap::last_place(Capacity::MOST_ENTITIES) < IN_RUN as usize);
+
 impl<K: Ord + Copy> ReadyQueue<K> {
-    /// A queue for threads with an index below `capacity`; nothing is allocated later.
+    /// A queue for threads with an index below `capacity`, of which there are fewer than 2^31;
+    /// nothing is allocated later.
     pub fn new(capacity: usize) -> Self {
         ReadyQueue {
             run: Run::new(capacity),

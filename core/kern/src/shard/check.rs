@@ -49,6 +49,9 @@ impl<P: Policy> Shard<P> {
                 return Err("I4: no budget is taken before it is granted");
             }
         }
+        if !self.rares.are_all_of(&self.threads) {
+            return Err("I10: a place among the rare things is a thread's, or free");
+        }
         if running > 1 {
             return Err("I2: at most one thread runs");
         }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use punctual_model::{Constraint, CpuId, Instant, Span, ThreadId};
-use punctual_order::{NodeId, Policy, Refusal, Tree};
+use punctual_order::{Capacity, NodeId, Policy, Refusal, Tree};
 
 use super::{Counters, Shard};
 use crate::effective::WaitOrder;
@@ -51,7 +51,7 @@ impl<P: Policy> Shard<P> {
     /// A shard without threads, at instant 0, in the order of this tree.
     pub fn new(tree: Tree<P>) -> Self {
         let capacity = tree.capacity();
-        let n = capacity.threads.min(1 << 31);
+        let n = capacity.threads.min(Capacity::MOST_THREADS);
         Shard {
             threads: (0..n).map(|_| Thread::default()).collect(),
             rekeyed: Vec::with_capacity(n),
