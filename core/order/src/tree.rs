@@ -9,9 +9,8 @@
 //!    `-- node  [slots]
 //! ```
 //!
-//! In parts: `build` (nodes and homes), `flat` (one policy, in one step), `flow` (ready,
-//! upwards), `time` (charges and timers),
-//! `choose` (downwards), `pass` (both where nothing is due), `own_time` (children that decide
+//! In parts: `build` (nodes and homes), `places` (where threads are), `flat` (one policy, in one
+//! step), `flow` (ready, upwards), `time` (charges and timers), `choose` (downwards), `pass` (both where nothing is due), `own_time` (children that decide
 //! themselves), `section` (what locks need), `lend` (budget between siblings), `delegate` (slices
 //! of time in other hands), `manage` (operations on the tree), `replace` (one policy after
 //! another), `book` and `check` (the invariants). The depth is bounded by
@@ -35,6 +34,7 @@ mod manage;
 mod node;
 mod own_time;
 mod pass;
+mod places;
 mod replace;
 mod section;
 mod time;
@@ -51,6 +51,7 @@ use crate::node::NodeId;
 use crate::policy::{Attributes, Policy};
 use crate::refusal::Refusal;
 use node::{NONE, Node};
+use places::Places;
 use replace::{Change, Replacing, Shelf, Stock};
 use section::{Overrun, Parked};
 
@@ -88,7 +89,7 @@ pub struct Tree<P> {
     /// Places of the table that no scheduler has.
     free: Vec<u16>,
     /// By the index of a thread.
-    places: Box<[Place]>,
+    places: Places,
     /// What nodes wait for by themselves: replenishments and the end of a rest.
     timers: IndexedHeap<(Instant, u32)>,
     /// Nodes whose servers have not been told that nothing is ready (at most once each).
@@ -105,16 +106,6 @@ pub struct Tree<P> {
     capacity: Capacity,
     /// The instant of this entry.
     now: Instant,
-}
-
-/// Where a thread belongs, and in whose queue it stands.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    home: u16,
-    /// [`NONE`] while it is not ready.
-    at: u16,
-    /// Who blocked it for itself, if anybody.
-    blocker: u16,
 }
 
 impl<P: Policy> Tree<P> {
@@ -181,9 +172,7 @@ impl<P: Policy> Tree<P> {
         } else {
             self.nodes[usize::from(at)].wake(t, a, band);
         }
-        let place = &mut self.places[t.index()];
-        place.at = at;
-        place.blocker = NONE;
+        self.places.enter(t.index(), at);
         self.joined(now, since, at);
         if !self.overruns.is_empty() {
             self.offer_path(now, at);
@@ -204,7 +193,7 @@ impl<P: Policy> Tree<P> {
             self.follow(node::ROOT, thread, Change::Block(band));
             return self.nodes[0].block(thread, band);
         }
-        let at = self.places[thread.index()].at;
+        let at = self.places.at(thread.index());
         if at == NONE {
             return;
         }
@@ -215,7 +204,7 @@ impl<P: Policy> Tree<P> {
             self.nodes[usize::from(at)].block(thread, band);
         }
         self.nodes[usize::from(at)].release(thread);
-        self.places[thread.index()].at = NONE;
+        self.places.leave(thread.index());
         self.left(now, at);
         if !self.overruns.is_empty() {
             self.offer_path(now, at);
@@ -276,7 +265,7 @@ impl<P: Policy> Tree<P> {
         if self.has_one_node() {
             return self.nodes[0].charge(t, band, work);
         }
-        let at = self.places[t.index()].at;
+        let at = self.places.at(t.index());
         if at == NONE {
             return;
         }
@@ -372,8 +361,11 @@ impl<P: Policy> Tree<P> {
 
     /// Only `by` and those above it may wake this waiting thread.
     pub fn block_for(&mut self, thread: ThreadId, by: NodeId) {
-        if let Ok(by) = self.node(by) {
-            self.places[thread.index()].blocker = by;
+        // Of one scheduler none is less trusted.
+        if let Ok(by) = self.node(by)
+            && !self.has_one_node()
+        {
+            self.places.set_blocker(thread.index(), by);
         }
     }
 

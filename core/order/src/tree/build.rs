@@ -1,14 +1,14 @@
 //! Nodes come into the tree, and threads find their home in it.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
+use super::Tree;
 use super::book::Book;
 use super::node::{Borrowed, Ended, NONE, Node, ROOT, Supply};
+use super::places::Places;
 use super::replace::{Change, Shelf, Stock};
-use super::{Place, Tree};
 use crate::background::Background;
 use crate::capacity::Capacity;
 use crate::choice::Band;
@@ -58,13 +58,6 @@ pub struct SlotTerms {
     pub length: Span,
 }
 
-/// The place of a thread that is not there.
-pub(super) const NOWHERE: Place = Place {
-    home: ROOT,
-    at: NONE,
-    blocker: NONE,
-};
-
 impl NodeTerms {
     /// The root takes everything.
     pub const ROOT: NodeTerms = NodeTerms {
@@ -88,7 +81,7 @@ impl<P: Policy> Tree<P> {
             shelves: (0..nodes).map(|_| Shelf::default()).collect(),
             stock: Stock::default(),
             replacing: Vec::with_capacity(nodes),
-            places: vec![NOWHERE; capacity.threads].into_boxed_slice(),
+            places: Places::new(capacity.threads),
             free: Vec::with_capacity(nodes),
             timers: IndexedHeap::new(nodes),
             fallen: Vec::with_capacity(nodes),
@@ -245,7 +238,7 @@ impl<P: Policy> Tree<P> {
         if self.is_flat {
             return ROOT;
         }
-        let home = self.places[thread.index()].home;
+        let home = self.places.home(thread.index());
         match band {
             Band::RealTime => home,
             Band::Background => self.nodes[usize::from(home)].background_at,
@@ -259,7 +252,7 @@ impl<P: Policy> Tree<P> {
     pub fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
         let home = self.node(home)?;
         self.has_quota(home, NONE)?;
-        self.places[thread.index()] = Place { home, ..NOWHERE };
+        self.places.settle(thread.index(), home);
         self.count_threads(home, 1);
         self.nodes[usize::from(home)].policy.attach(thread);
         self.follow(home, thread, Change::Attach);
@@ -268,11 +261,11 @@ impl<P: Policy> Tree<P> {
 
     /// A thread that is not ready leaves its home.
     pub(super) fn let_go(&mut self, thread: ThreadId) {
-        let home = self.places[thread.index()].home;
+        let home = self.places.home(thread.index());
         self.nodes[usize::from(home)].policy.detach(thread);
         self.follow(home, thread, Change::Detach);
         self.count_threads(home, -1);
-        self.places[thread.index()] = NOWHERE;
+        self.places.settle(thread.index(), ROOT);
     }
 
     pub(super) fn count_threads(&mut self, home: u16, change: i32) {

@@ -2,6 +2,7 @@
 
 use super::Tree;
 use super::node::{NONE, Supply};
+use super::places::Place;
 use crate::policy::Policy;
 use crate::server::Server;
 
@@ -29,7 +30,7 @@ impl<P: Policy> Tree<P> {
             if let Supply::Server(server) = &node.supply {
                 server.check()?;
             }
-            let ready = |place: &super::Place| in_queue(place.at);
+            let ready = |place: Place| in_queue(place.at);
             let held = node.held.map(|thread| self.places.get(thread.index()));
             if !self.has_one_node() && held.is_some_and(|place| !place.is_some_and(ready)) {
                 return Err("T4: whoever keeps its siblings away is ready");

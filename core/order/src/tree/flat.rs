@@ -5,7 +5,6 @@
 
 use punctual_model::ThreadId;
 
-use super::build::NOWHERE;
 use super::{Tree, node};
 use crate::choice::Band;
 use crate::policy::{Attributes, Policy};
@@ -20,11 +19,9 @@ impl<P: Policy> Tree<P> {
         }
         let root = &mut self.nodes[usize::from(node::ROOT)];
         let has_room = root.threads < root.quota && !root.policy.orders_background();
-        let place = self.places.get_mut(thread.index());
-        let Some(place) = place.filter(|_| has_room) else {
+        if !has_room || thread.index() >= self.capacity.threads {
             return false;
-        };
-        *place = NOWHERE;
+        }
         root.threads += 1;
         root.policy.attach(thread);
         true

@@ -4,8 +4,9 @@ use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 
 use super::book::Book;
 use super::node::{Borrowed, Ended, NONE, Node, ROOT, Supply};
+use super::places::Place;
 use super::replace::Change;
-use super::{Grant, NodeTerms, Place, Tree};
+use super::{Grant, NodeTerms, Tree};
 use crate::node::NodeId;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
@@ -232,7 +233,7 @@ impl<P: Policy> Tree<P> {
 
     fn place(&self, thread: ThreadId) -> Result<Place, Refusal> {
         let place = self.places.get(thread.index());
-        place.copied().ok_or(Refusal::StaleThread(thread))
+        place.ok_or(Refusal::StaleThread(thread))
     }
 
     /// Whether `at` is `above`, or below it. O(depth).
@@ -261,14 +262,14 @@ impl<P: Policy> Tree<P> {
     pub(super) fn move_thread(&mut self, thread: ThreadId, to: u16) {
         let waits_for = self.parked_length(thread);
         self.unpark(self.now, thread);
-        let place = self.places[thread.index()];
-        self.nodes[usize::from(place.home)].policy.detach(thread);
-        self.follow(place.home, thread, Change::Detach);
-        self.count_threads(place.home, -1);
+        let home = self.places.home(thread.index());
+        self.nodes[usize::from(home)].policy.detach(thread);
+        self.follow(home, thread, Change::Detach);
+        self.count_threads(home, -1);
         self.count_threads(to, 1);
         self.nodes[usize::from(to)].policy.attach(thread);
         self.follow(to, thread, Change::Attach);
-        self.places[thread.index()].home = to;
+        self.places.set_home(thread.index(), to);
         if let Some(length) = waits_for {
             self.park(self.now, thread, length);
         }
@@ -329,13 +330,9 @@ impl<P: Policy> Tree<P> {
         let entity = self.entity(index);
         self.end_rest(now, index);
         self.close_book(now, index);
-        for place in &mut self.places {
-            if place.blocker == index {
-                place.blocker = self.nodes[usize::from(index)].parent;
-            }
-        }
         let node = &mut self.nodes[usize::from(index)];
         let parent = node.parent;
+        self.places.change_blocker(index, parent);
         node.alive = false;
         node.generation = node.generation.wrapping_add(1);
         node.supply = Supply::Shared;

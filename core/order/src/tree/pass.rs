@@ -37,7 +37,7 @@ impl<P: Policy> Tree<P> {
         yields: bool,
     ) -> Option<Choice> {
         self.begin(now);
-        let home = self.places[thread.index()].at;
+        let home = self.places.at(thread.index());
         if home == NONE || self.nodes[usize::from(home)].is_own_time() {
             return self.only_charge(now, (thread, band), work);
         }

@@ -119,8 +119,8 @@ impl<P: Policy> Tree<P> {
     /// the one that began last, since sections of one CPU nest. O(overruns · depth).
     pub(super) fn overdrawer(&self, at: u16) -> Option<(ThreadId, Work)> {
         let may = |overrun: &&Overrun| {
-            let place = &self.places[overrun.thread.index()];
-            !overrun.left.is_zero() && place.at != NONE && self.is_below(place.at, at)
+            let stands_at = self.places.at(overrun.thread.index());
+            !overrun.left.is_zero() && stands_at != NONE && self.is_below(stands_at, at)
         };
         let found = self.overruns.iter().rev().find(may)?;
         Some((found.thread, found.left))
