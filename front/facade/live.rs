@@ -105,8 +105,7 @@ pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, 
 /// A refusal by measured terms alone stands after so many measurements.
 const MEASUREMENTS: usize = 3;
 
-/// How often a thread that runs on is interrupted when so often is asked for: every 50 us at most,
-/// every 20 ms at least.
+/// How often a thread that runs on is interrupted when so often is asked for: every 50 us to 20 ms.
 pub fn sample_in_force(asked: Span<Ns>) -> Span<Ns> {
     Span::from_ns(punctual_linux::sample_in_force(asked.as_ns()))
 }
@@ -227,15 +226,12 @@ impl Admitted {
     /// Refuses a run of what is not admitted here, changes included, unless it is forced. Graphs
     /// are judged by the file alone. The refusal has its fixes, which only now are looked for.
     fn must_be(&self, system: &System, forced: bool) -> Result<(), Error> {
-        if forced {
-            return Ok(());
-        }
-        if !self.file.admitted {
-            return Err(Error::Refused(Box::new(admit(system)?)));
-        }
         let here = on_machine(system, &self.terms);
-        if !self.machine.admitted {
-            return Err(Error::Refused(Box::new(admit(&here)?)));
+        match (self.file.admitted, self.machine.admitted) {
+            _ if forced => return Ok(()),
+            (false, _) => return Err(Error::Refused(Box::new(admit(system)?))),
+            (true, false) => return Err(Error::Refused(Box::new(admit(&here)?))),
+            (true, true) => {}
         }
         let is_refused = |transition: &Transition| transition.when == When::Never;
         if !self.changes.iter().any(is_refused) {

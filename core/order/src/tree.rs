@@ -10,11 +10,12 @@
 //! ```
 //!
 //! In parts: `build` (nodes and homes), `places` (where threads are), `flat` (one policy, in one
-//! step), `flow` (ready, upwards), `time` (charges and timers), `choose` (downwards), `pass` (both where nothing is due), `own_time` (children that decide
-//! themselves), `section` (what locks need), `lend` (budget between siblings), `delegate` (slices
-//! of time in other hands), `manage` (operations on the tree), `replace` (one policy after
-//! another), `book` and `check` (the invariants). The depth is bounded by
-//! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
+//! step), `flow` (ready, upwards), `time` (charges and timers), `choose` (downwards), `pass` (both
+//! where nothing is due), `own_time` (children that decide themselves), `section` (what locks
+//! need), `lend` (budget between siblings), `delegate` (slices of time in other hands), `manage`
+//! (operations on the tree), `replace` (one policy after another), `book` and `check` (the
+//! invariants). The depth is bounded by [`punctual_model::MAX_DEPTH`], so an entry costs at most
+//! that many times what one level costs.
 //!
 //! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
 //! or slots, else the root), below everything else of that node and charged to its supply: it

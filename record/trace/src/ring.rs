@@ -22,7 +22,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// What was put before this place is whole entries. By the recorder.
+    /// All words before this place make whole entries. By the recorder.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn commit(&self, at: usize) {
         self.whole.store(at, Ordering::Release);
@@ -104,8 +104,8 @@ impl Ring {
         }
     }
 
-    /// What was put so far is whole entries, and these are the words of another. They are not in
-    /// memory yet, and go there once. `false`: as for [`Ring::put`].
+    /// All words so far make whole entries, and these are another. They are not in memory yet, and
+    /// go there once. `false`: as for [`Ring::put`].
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn put_whole<const N: usize>(&mut self, words: [u64; N]) -> bool {
         let (shared, at) = (&*self.shared, self.at as usize);
@@ -144,7 +144,7 @@ impl Ring {
         true
     }
 
-    /// What was put so far is whole entries.
+    /// All words so far make whole entries.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn commit(&mut self) {
         self.shared.commit(self.at as usize);

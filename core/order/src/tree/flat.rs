@@ -36,8 +36,8 @@ impl<P: Policy> Tree<P> {
         root.threads = root.threads.saturating_sub(1);
     }
 
-    /// The policy, where it alone orders the CPU. Nobody keeps others away: that would be the
-    /// thread that runs, and the core takes no steps for one that holds something.
+    /// The policy, where it alone orders the CPU. Only the thread that runs could keep others away,
+    /// and the core takes no steps for a thread that holds something.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn alone(&mut self) -> Option<&mut P> {
         if !self.is_flat {

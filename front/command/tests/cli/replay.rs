@@ -233,6 +233,26 @@ fn policies_that_are_unknown_or_unsuitable_are_bad_input_with_words() {
     }
 }
 
+/// The log is wrong, and not the command: a job of no work is none.
+#[test]
+fn a_log_whose_tables_make_no_schedulers_is_bad_input() {
+    let folder = Folder::new("replay-tables");
+    let log = record(&folder, "sim", "two-tasks.toml", "50ms");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let lines = text.lines().map(|line| {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        if let ["thread", "0", "periodic", _, wcet, ..] = words.as_mut_slice() {
+            *wcet = "0";
+        }
+        words.join(" ") + "\n"
+    });
+    let broken = folder.write("broken.log", &lines.collect::<String>());
+    let told = output(&["replay", &broken, "--policy", "edf"]);
+    assert_eq!(code(&told), 2);
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(said.contains("make no schedulers"), "{said}");
+}
+
 #[test]
 fn two_logs_are_compared_choice_by_choice_and_job_by_job() {
     let folder = Folder::new("diff");

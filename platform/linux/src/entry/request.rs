@@ -198,7 +198,7 @@ pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light, *const PerCpu)) 
 }
 
 /// Ends the job if that is to end, before the thread rests. Gate closed, before and after; it is
-/// open for what ends. (The run is not over: then the gate was closed, and nobody rests.)
+/// open for the end. (The run is not over: then the gate was closed, and nobody rests.)
 #[cold]
 #[inline(never)]
 fn end_before(light: &Light, host: *const PerCpu) {

@@ -82,7 +82,7 @@ pub(crate) struct Light {
 
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
-    /// Who runs in its place while it has the processor.
+    /// The group that runs in its place while it has the processor.
     group: Cell<Option<&'static ThreadGroup>>,
     /// Whether it holds what it asked for, as of its last entry. Any time.
     pub(crate) granted: AtomicBool,
@@ -235,7 +235,7 @@ impl Light {
         self.direct.set(core::ptr::null());
     }
 
-    /// Who runs in its place while it has the processor.
+    /// The group that runs in its place while it has the processor.
     #[inline]
     pub(crate) fn group(&self) -> Option<&'static ThreadGroup> {
         self.group.get()
@@ -256,7 +256,7 @@ impl Light {
         told.is_some()
     }
 
-    /// What it wants, if that is other than the core knows; from now on it knows. Gate closed.
+    /// Its wish, if the core knows another; from now on the core knows it. Gate closed.
     pub(crate) fn take_ceiling(&self) -> Option<Option<Ceiling>> {
         self.has_news.get().then(|| {
             self.has_news.set(false);
