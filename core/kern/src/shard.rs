@@ -6,7 +6,7 @@
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `agenda`
 //! (segments of a plan), `manage` (schedulers of a tree), `replace` (their policies), `setup`;
 //! `fast`: entries with nothing due, `front`, `hand` and `come`: those that change the front of a
-//! queue; `due`: the timers that the last decision named, `turn`: a job comes to an idle CPU or ends.
+//! queue; `due`: timers that the last decision named, `turn`: a job comes to an idle CPU or ends.
 
 mod agenda;
 mod block;
