@@ -233,12 +233,12 @@ impl Admitted {
             (true, false) => return Err(Error::Refused(Box::new(admit(&here)?))),
             (true, true) => {}
         }
-        let is_refused = |transition: &Transition| transition.when == When::Never;
-        if !self.changes.iter().any(is_refused) {
-            return Ok(());
-        }
-        let refused = crate::admit_changes(&here)?.into_iter().find(is_refused);
-        refused.map_or(Ok(()), |change| Err(Error::ChangeRefused(Box::new(change))))
+        let never = |change: &&Transition| change.when == When::Never;
+        let change = self.changes.iter().find(never);
+        let Some(change) = change else { return Ok(()) };
+        let whole = crate::admit_changes(&here)?;
+        let change = whole.iter().find(never).unwrap_or(change);
+        Err(Error::ChangeRefused(Box::new(change.clone())))
     }
 }
 

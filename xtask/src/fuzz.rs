@@ -174,14 +174,19 @@ impl Feeding<'_> {
         }
         fs::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
         let this = &self;
-        std::thread::scope(|scope| {
+        let failed: Vec<String> = std::thread::scope(|scope| {
             let workers = std::thread::available_parallelism().map_or(1, usize::from);
             let workers = (0..workers).map(|worker| scope.spawn(move || this.work(worker)));
             let workers: Vec<_> = workers.collect();
-            let mut ended = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-            ended.try_for_each(|ended| ended.unwrap_or_else(|_| Err("a worker panicked".into())))
-        })?;
-        self.found.into_inner().map_err(|error| error.to_string())
+            let ended = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+            let ended =
+                ended.map(|ended| ended.unwrap_or_else(|_| Err("a worker panicked".into())));
+            ended.filter_map(Result::err).collect()
+        });
+        let mut found = self.found.into_inner().map_err(|error| error.to_string())?;
+        // A worker that cannot go on does not hide what the others found.
+        found.wrong.extend(failed);
+        Ok(found)
     }
 
     /// Takes inputs until there are no more.
@@ -233,7 +238,7 @@ impl Found {
         // A log that was cut off has a result, which is said not to be whole.
         let is_cut = ended.said.contains("this log ends before");
         let wrong = match ended.status.code() {
-            Some(0..=2) if ended.peak > most => format!("{} KiB of memory", ended.peak),
+            Some(0..=3) if ended.peak > most => format!("{} KiB of memory", ended.peak),
             Some(0 | 1) => return self.accepted += 1,
             Some(3) if is_cut => return self.accepted += 1,
             Some(2) => {
@@ -311,7 +316,7 @@ mod tests {
 
     /// A shell that reads each input as its program, below the library that cargo put beside this
     /// test.
-    fn fed(test: &str, scripts: &[&str]) -> (Found, Vec<Ended>) {
+    fn fed(test: &str, (seconds, wall): (u32, u32), scripts: &[&str]) -> (Found, Vec<Ended>) {
         let feed = std::env::current_exe()
             .unwrap()
             .with_file_name("libpunctual_feed.so");
@@ -322,8 +327,8 @@ mod tests {
         shell.arg(&input);
         let limits = Limits {
             kib: 128 << 10,
-            seconds: 1,
-            wall: 3,
+            seconds,
+            wall,
         };
         let mut server = Server::start(&feed, shell, input, limits).unwrap();
         let mut found = Found::default();
@@ -341,6 +346,7 @@ mod tests {
     fn a_reader_that_neither_answers_nor_refuses_is_found_and_the_next_input_is_read() {
         let (found, ended) = fed(
             "fed",
+            (60, 60),
             &[
                 "exit 0",
                 "kill -6 $$",
@@ -362,15 +368,15 @@ mod tests {
     fn a_reader_beyond_a_limit_is_ended() {
         let (found, ended) = fed(
             "ended",
+            (1, 60),
             &[
                 "while :; do :; done",
-                "mkfifo $0.pipe; read line < $0.pipe",
                 "test $(ulimit -v) -eq 131072 && exit 1; exit 3",
                 "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
              x=$x$x; done",
             ],
         );
-        assert_eq!(found.wrong.len(), 2, "{:?}", found.wrong);
+        assert_eq!(found.wrong.len(), 1, "{:?}", found.wrong);
         assert_eq!(found.accepted, 2, "{:?}", found.refusals);
         assert!(
             ended[0].took >= Duration::from_millis(900),
@@ -378,10 +384,17 @@ mod tests {
             ended[0].took
         );
         assert!(
-            ended[3].peak > 16 << 10 && found.most.2 == 4,
+            ended[2].peak > 16 << 10 && found.most.2 == 3,
             "{}",
-            ended[3].peak
+            ended[2].peak
         );
-        assert!(ended[2].peak < 16 << 10, "{}", ended[2].peak);
+        assert!(ended[1].peak < 16 << 10, "{}", ended[1].peak);
+    }
+
+    #[test]
+    fn a_reader_that_waits_for_ever_is_ended() {
+        let scripts = ["mkfifo $0.pipe; read line < $0.pipe", "exit 0"];
+        let (found, _) = fed("waits", (60, 3), &scripts);
+        assert_eq!((found.accepted, found.wrong.len()), (1, 1));
     }
 }

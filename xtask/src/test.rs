@@ -78,7 +78,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
     tally.finish(start)
 }
 
-/// What is built beside commands and tests: documents with their examples, and for a
+/// Builds that come beside commands and tests: documents with their examples, and parts for a
 /// microcontroller.
 fn build_others(tally: &mut Tally, workspace: &Workspace) {
     // Libraries only: the facade and the command share the name `punctual`.

@@ -1,5 +1,6 @@
 //! `punctual check`: says before anything runs whether it will be on time, and why.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
@@ -63,7 +64,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let _patience = Patience::begin("checking", args.quiet, &Interrupt::listen()?)?;
+    let interrupt = Interrupt::listen()?;
+    let begin = || Patience::begin("checking", args.quiet, &interrupt);
+    let mut patience = Some(begin()?);
     let mut system = input::load(&args.file)?.system;
     if let Some(missing) = &args.missing_time {
         system.machine.missing_time = Some(missing.clone());
@@ -87,7 +90,13 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let judged = Judged::new(system)?;
     if let Some(path) = &args.certificate {
-        write_certificate(&judged.system, &judged.verdict, path, &args.file)?;
+        input::refuse_overwriting(path, &args.file)?;
+        PromisedFile::refuse_wrong(path)?;
+        let certificate = certificate(&judged.system, &judged.verdict)?;
+        // Ctrl-C leaves no half of a file.
+        drop(patience.take());
+        PromisedFile::open(path)?.fill(|out| out.write_all(certificate.as_bytes()))?;
+        patience = Some(begin()?);
     }
     if args.simulate {
         hyperperiod_text::print(&judged.system, &judged.verdict, args.json)?;
@@ -98,6 +107,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     } else {
         judged.print(args.quiet)?;
     }
+    drop(patience);
     Ok(Ending::of(judged.admitted()))
 }
 
@@ -152,30 +162,25 @@ fn refuse_changes(system: &System, args: &Args) -> Result<(), Failure> {
     Err(failure.with_help(help))
 }
 
-/// A verdict that cannot be certified is a failure: the file was asked for.
-fn write_certificate(
-    system: &System,
-    verdict: &Verdict,
-    path: &Path,
-    source: &Path,
-) -> Result<(), Failure> {
-    input::refuse_overwriting(path, source)?;
-    let file = PromisedFile::open(path)?;
+/// The text of a certificate. A verdict that cannot be certified is a failure: the file was asked
+/// for.
+fn certificate(system: &System, verdict: &Verdict) -> Result<String, Failure> {
     let none =
         |why| Failure::run(why).with_help("without --certificate the verdict itself is printed");
-    if !system.groups.is_empty() && !system.graphs.is_empty() {
-        return Err(none(
-            "not certified: groups and graphs in one system".into(),
-        ));
-    }
-    if !system.groups.is_empty() {
-        let certificate = certify_plan::issue(system, verdict).map_err(none)?;
-        return file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?));
-    }
-    if !system.graphs.is_empty() {
-        let certificate = certify_graphs::issue(system, verdict).map_err(none)?;
-        return file.fill(|out| Ok(serde_json::to_writer(out, &certificate)?));
-    }
-    let certificate = certify::issue(system, verdict).map_err(none)?;
-    file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?))
+    let text = match (system.groups.is_empty(), system.graphs.is_empty()) {
+        (false, false) => {
+            let why = "not certified: groups and graphs in one system".to_owned();
+            return Err(none(why));
+        }
+        (false, true) => {
+            serde_json::to_string_pretty(&certify_plan::issue(system, verdict).map_err(none)?)
+        }
+        (true, false) => {
+            serde_json::to_string(&certify_graphs::issue(system, verdict).map_err(none)?)
+        }
+        (true, true) => {
+            serde_json::to_string_pretty(&certify::issue(system, verdict).map_err(none)?)
+        }
+    };
+    text.map_err(|error| none(format!("not certified: {error}")))
 }

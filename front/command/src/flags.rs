@@ -55,6 +55,29 @@ pub(crate) struct Promised(Vec<(Format, PromisedFile)>);
 impl Outputs {
     /// Opens the files, so that a wrong path costs no run. `source` is not overwritten.
     pub(crate) fn promise(&self, source: &Path) -> Result<Promised, Failure> {
+        self.refuse_wrong(source)?;
+        let files = self.wanted().into_iter().map(|(format, path)| {
+            let file = PromisedFile::open(path)?;
+            Ok((format, file))
+        });
+        Ok(Promised(files.collect::<Result<_, _>>()?))
+    }
+
+    /// Refuses wrong paths, and touches no file.
+    pub(crate) fn refuse_wrong(&self, source: &Path) -> Result<(), Failure> {
+        let wanted = self.wanted();
+        for (index, (_, path)) in wanted.iter().enumerate() {
+            if wanted.iter().take(index).any(|(_, other)| other == path) {
+                let twice = format!("{} is to be written twice", path.display());
+                return Err(Failure::input(twice).with_help("name two files"));
+            }
+            input::refuse_overwriting(path, source)?;
+            PromisedFile::refuse_wrong(path)?;
+        }
+        Ok(())
+    }
+
+    fn wanted(&self) -> Vec<(Format, &PathBuf)> {
         let traces = self
             .trace
             .iter()
@@ -62,19 +85,7 @@ impl Outputs {
         let log = self.record.iter().map(|path| (Format::Log, path));
 
         let page = self.report.iter().map(|path| (Format::Page, path));
-        let wanted: Vec<(Format, &PathBuf)> = traces.chain(log).chain(page).collect();
-        for (index, (_, path)) in wanted.iter().enumerate() {
-            if wanted.iter().take(index).any(|(_, other)| other == path) {
-                let twice = format!("{} is to be written twice", path.display());
-                return Err(Failure::input(twice).with_help("name two files"));
-            }
-            input::refuse_overwriting(path, source)?;
-        }
-        let files = wanted.into_iter().map(|(format, path)| {
-            let file = PromisedFile::open(path)?;
-            Ok((format, file))
-        });
-        Ok(Promised(files.collect::<Result<_, _>>()?))
+        traces.chain(log).chain(page).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Results go to standard output, everything else to standard error. Exit codes of every command: 0
 //! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself; 130
-//! ended by Ctrl-C, but for runs, whose code says what was seen until then.
+//! ended by Ctrl-C, but for runs that have begun, whose code says what was seen until then.
 #![forbid(unsafe_code)]
 
 mod beside;
@@ -61,8 +61,8 @@ use punctual_terminal::ending::Ended;
     version,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 admitted, met or excused; 1 refused or missed; 2 bad input; \
-                  3 failure of the run itself; 130 ended by Ctrl-C (run, sim and replay: by what \
-                  was seen until then).\n\n\
+                  3 failure of the run itself; 130 ended by Ctrl-C (run, sim and replay, once \
+                  they have begun: by what was seen until then).\n\n\
                   Start here:\n  \
                   punctual check examples/two-tasks.toml\n  \
                   punctual run examples/rosace.toml --for 10s"

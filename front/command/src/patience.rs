@@ -34,7 +34,7 @@ impl Patience {
             let mut next = Duration::from_secs(1);
             while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if interrupt.is_wanted() {
-                    let failure = Failure::stopped("stopped by request: there is no verdict yet");
+                    let failure = Failure::stopped("stopped by request, before the end");
                     output::remark(failure.render(output::colour_stderr()));
                     end_as_ctrl_c_does();
                 }

@@ -47,6 +47,7 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Ended {
     let flags = &args.flags;
     let description = input::load(&args.file)?;
+    flags.outputs.refuse_wrong(&args.file)?;
     let faults = faults::resolve(&args.faults, &description.system)?;
     let interrupt = Interrupt::listen()?;
     let policies = ChildPolicies::of_file(

@@ -12,7 +12,7 @@ use punctual_spec::{Description, MAX_FILE_BYTES};
 
 use crate::ending::Failure;
 
-/// What messages call it.
+/// Its name in messages.
 pub(crate) const STANDARD_INPUT: &str = "standard input";
 
 /// The most that is read from standard input, in bytes.

@@ -77,6 +77,8 @@ pub struct PromisedFile {
     streamed: bool,
 }
 
+const ELSEWHERE: &str = "nothing was run; name a file in a folder that you may write to";
+
 impl PromisedFile {
     /// Opens `path` for writing. What the file held stays until the first byte is written.
     pub fn open(path: &Path) -> Result<PromisedFile, Failure> {
@@ -96,9 +98,25 @@ impl PromisedFile {
                     streamed: false,
                 })
             }
-            Err(error) => Err(cannot_write(path, &error)
-                .with_help("nothing was run; name a file in a folder that you may write to")),
+            Err(error) => Err(cannot_write(path, &error).with_help(ELSEWHERE)),
         }
+    }
+
+    /// Refuses a path at which no file can be, and touches nothing there.
+    ///
+    /// # Errors
+    /// There is no such folder, or there is a folder at the path itself.
+    pub fn refuse_wrong(path: &Path) -> Result<(), Failure> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let refused = match folder.map_or(Ok(true), |at| at.metadata().map(|at| at.is_dir())) {
+            Ok(true) if path.is_dir() => ErrorKind::IsADirectory.into(),
+            Ok(true) => return Ok(()),
+            Ok(false) => ErrorKind::NotADirectory.into(),
+            Err(error) => error,
+        };
+        Err(cannot_write(path, &refused).with_help(ELSEWHERE))
     }
 
     /// The file for somebody who writes it while the work goes on, and may read it back; `None`:

@@ -36,15 +36,18 @@ impl<P: Policy> Tree<P> {
         root.threads = root.threads.saturating_sub(1);
     }
 
-    /// The policy, where it alone orders the CPU. Only the thread that runs could keep others away,
-    /// and the core takes no steps for a thread that holds something.
+    /// The policy, where it alone orders the CPU. Where a thread that does not run keeps others
+    /// away, the policy orders the background too, and is asked whatever is held.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn alone(&mut self) -> Option<&mut P> {
         if !self.is_flat {
             return None;
         }
         let root = &mut self.nodes[usize::from(node::ROOT)];
-        debug_assert_eq!(root.held, None, "a step while somebody keeps others away");
+        debug_assert!(
+            root.held.is_none() || root.policy.orders_background(),
+            "a step while somebody keeps others away"
+        );
         Some(&mut root.policy)
     }
 

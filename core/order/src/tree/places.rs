@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) home: u16,
     /// [`NONE`] while it is not ready.
     pub(super) at: u16,
-    /// Who blocked it for itself, if anybody.
+    /// The scheduler that blocked it for itself, if any.
     pub(super) blocker: u16,
 }
 

@@ -333,6 +333,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let next = due.min(now.saturating_add(look));
         host.arm_for(runs, next, now, || self.comes_by_clock(next));
         self.open_fast_path(host, now);
+        if more {
+            // The next entry feeds the rest, also where a promise has put the timer off.
+            host.disturb();
+        }
         light
     }
 

@@ -181,8 +181,9 @@ pub(crate) fn resting(light: &Light, enter: impl FnOnce(&Light, *const PerCpu)) 
     if gate.is_closed() {
         return end_rest(light);
     }
-    light.phase.set(Phase::Resting);
     gate.close();
+    // Behind the closing: a signal that ends the run before finds a thread that does not rest.
+    light.phase.set(Phase::Resting);
     // As in `ask`.
     enter(light, host);
     if light.may_end.get() {
@@ -205,9 +206,9 @@ fn end_before(light: &Light, host: *const PerCpu) {
     light.phase.set(Phase::Inside);
     open_gate(host);
     end_if_asked(light);
-    light.phase.set(Phase::Resting);
     // SAFETY: the host outlives its threads; its gate is atomic.
     unsafe { (*host).gate.close() };
+    light.phase.set(Phase::Resting);
 }
 
 /// The end of a rest after which the run may be over, or the job may have to end. Gate: closed on

@@ -76,7 +76,7 @@ impl WaitNode {
         self.ceiling.get()
     }
 
-    /// It wants that from now on. What the core has been told before.
+    /// It wants that from now on. Returns the wish that the core knows.
     #[inline]
     pub(crate) fn set_ceiling(&self, ceiling: Option<Ceiling>) -> Option<Ceiling> {
         self.ceiling.set(ceiling);

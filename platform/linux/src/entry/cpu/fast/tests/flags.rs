@@ -8,7 +8,7 @@ fn a_thread_that_asked_promised_or_is_to_end_is_looked_at_whenever_it_runs_next(
     let light = &bench.lights[0];
     let (id, stamp) = (light.id(), light.stamp.get());
     let is_usual = || light.is_usual(light.stamp.get());
-    // As in a signal: what follows a promise, an entry, is not looked at here.
+    // As in a signal: the entry that follows a promise is not looked at here.
     if !bench.cpu.host.gate.is_closed() {
         bench.cpu.host.gate.close();
     }
