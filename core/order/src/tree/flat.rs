@@ -36,19 +36,14 @@ impl<P: Policy> Tree<P> {
         root.threads = root.threads.saturating_sub(1);
     }
 
-    /// The policy, where it alone orders the CPU. Where a thread that does not run keeps others
-    /// away, the policy orders the background too, and is asked whatever is held.
+    /// The policy, where it alone orders the CPU and nobody keeps others away.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn alone(&mut self) -> Option<&mut P> {
         if !self.is_flat {
             return None;
         }
         let root = &mut self.nodes[usize::from(node::ROOT)];
-        debug_assert!(
-            root.held.is_none() || root.policy.orders_background(),
-            "a step while somebody keeps others away"
-        );
-        Some(&mut root.policy)
+        root.held.is_none().then_some(&mut root.policy)
     }
 
     /// [`Policy::yield_to_next`].
