@@ -1,7 +1,6 @@
 //! `punctual check`: says before anything runs whether it will be on time, and why.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueHint;
 use punctual_analysis::Verdict;
