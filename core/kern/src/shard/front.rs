@@ -55,8 +55,8 @@ impl<P: Policy> Shard<P> {
         self.running.filter(|_| is_later && now < self.fast_until)
     }
 
-    /// Work up to `now`; more than half of all numbers where that is before the last entry. Instants
-    /// of a run are less than 2^63 ticks apart.
+    /// Work up to `now`; more than half of all numbers where that is before the last entry. Two
+    /// instants of a run are less than 2^63 ticks apart.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn passed(&self, now: Instant) -> Work {
         Work::from_ticks(now.ticks().wrapping_sub(self.now.ticks()))
