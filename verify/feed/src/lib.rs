@@ -1,6 +1,6 @@
 //! Loaded before a command (`LD_PRELOAD`): a process of its own for each input, under limits.
 //!
-//! The loader calls [`begin`] when the command is loaded and linked, and before its `main`. From
+//! The loader calls `begin` when the command is loaded and linked, and before its `main`. From
 //! there each byte on standard input asks for one more child. The child goes on into `main`, with
 //! the arguments that all of them have, under limits of its own; loading and linking the command is
 //! paid once. When it has ended, its status, its processor time and its peak of memory go to
