@@ -5,7 +5,8 @@ use std::process::Stdio;
 use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stderr, stdout};
 use serde_json::json;
 
-const OVERLOAD: &str = r#"
+/// A refusal by the sum of its loads.
+pub(crate) const OVERLOAD: &str = r#"
 [system]
 cpus = [0]
 [cpu.0]

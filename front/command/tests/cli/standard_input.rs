@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::ValueHint;
 
+use crate::check::OVERLOAD;
 use crate::common::{Folder, code, example, hearing, json, output, punctual, stderr, stdout};
 
 /// Paths that a command writes, and folders: none of them is read.
@@ -27,24 +28,6 @@ const OTHERS: [(&str, &str); 13] = [
     ("report", "trace"),
     ("doctor", "platform"),
 ];
-
-/// A refusal by the sum of its loads, so that a run ends before it begins.
-const TOO_MUCH: &str = r#"
-[system]
-cpus = [0]
-[cpu.0]
-policy = "edf"
-[task.a]
-class = "periodic"
-on = "cpu.0"
-period = "10ms"
-wcet = "9ms"
-[task.b]
-class = "periodic"
-on = "cpu.0"
-period = "10ms"
-wcet = "2ms"
-"#;
 
 /// The command with its standard input from a file.
 fn with_input(arguments: &[&str], file: &str) -> Output {
@@ -72,7 +55,7 @@ fn tries(folder: &Folder) -> Vec<(&'static str, &'static str, String, String)> {
     let xml = output(&["export", &graph]).stdout;
     let xml = folder.write("graph.xml", &String::from_utf8(xml).expect("text"));
     let terms = folder.write("here.toml", "[machine]\npreemption = \"4ms\"\n");
-    let too_much = folder.write("too-much.toml", TOO_MUCH);
+    let too_much = folder.write("too-much.toml", OVERLOAD);
     let record = "punctual-openmp record 1\nclock 1 cycles 1 ns\ncarrier 0 pool lost 0\n";
     let record = folder.write("record", record);
     let with = |words: &str| words.replace("TWO", &two).replace("LOG", &log);
