@@ -2,7 +2,7 @@
 //!
 //! Programs in virtual time fill all CPUs together. Those that step through their own instructions
 //! keep one CPU in the kernel, so one of them at a time runs beside the others. Those in real time
-//! are alone.
+//! are alone, but for what takes only time that nobody else wants.
 //!
 //! A program that steps may schedule for real and still need not be alone. It asserts what happened
 //! and how often, never when, and its rounds are bounded by steps. Its run is first on its CPU,
@@ -80,6 +80,14 @@ pub(crate) struct Built {
     pub programs: Vec<Program>,
     /// Where the commands are.
     pub commands: PathBuf,
+}
+
+impl Built {
+    fn that(&self, workspace: &Workspace, uses: &[Use]) -> Vec<&Program> {
+        let mut programs: Vec<_> = self.programs.iter().collect();
+        programs.retain(|program| uses.contains(&program.uses(workspace)));
+        programs
+    }
 }
 
 impl Program {
@@ -192,8 +200,8 @@ fn same_path(a: &Path, b: &Path) -> bool {
     a.components().eq(b.components())
 }
 
-/// Builds and runs all test programs. The folder of the commands that were built with them.
-pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) -> Option<PathBuf> {
+/// Builds all test programs, as a step.
+pub(crate) fn build_all(tally: &mut Tally, workspace: &Workspace) -> Option<Built> {
     let mut built = None;
     tally.run("tests: built", |_| match build(workspace) {
         Ok(found) => {
@@ -203,22 +211,23 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) -> Option<PathBuf> {
         }
         Err(output) => Outcome::Failed(output),
     });
-    let Built { programs, commands } = built?;
-    let (mut lanes, mut alone) = ([Vec::new(), Vec::new()], Vec::new());
-    for program in &programs {
-        match program.uses(workspace) {
-            Use::Computing => lanes[0].push(program),
-            Use::Stepping => lanes[1].push(program),
-            Use::Live | Use::Measuring => alone.push(program),
-        }
-    }
+    built
+}
+
+/// Runs those that compute or step.
+pub(crate) fn run_in_virtual_time(tally: &mut Tally, workspace: &Workspace, built: &Built) {
+    let lanes = [Use::Computing, Use::Stepping].map(|used| built.that(workspace, &[used]));
     tally.run("tests: in virtual time, and step by step", |tests| {
         together(workspace, lanes, tests)
     });
+}
+
+/// Runs those that schedule for real or measure.
+pub(crate) fn run_in_real_time(tally: &mut Tally, workspace: &Workspace, built: &Built) {
+    let alone = built.that(workspace, &[Use::Live, Use::Measuring]);
     tally.run("tests: in real time, one program at a time", |tests| {
         together(workspace, [Vec::new(), alone], tests)
     });
-    Some(commands)
 }
 
 /// Runs the programs of the first list beside each other, and those of the second one after the

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -131,6 +132,33 @@ impl Tally {
         }
     }
 
+    /// Runs `rest` beside `first` in the time that nothing else wants of any CPU: its commands have
+    /// the class `SCHED_IDLE`, so each wake-up of others takes the CPU from them at once. Where that
+    /// cannot be had, `rest` begins when `first` has ended.
+    pub(crate) fn in_idle_time(
+        &mut self,
+        first: impl FnOnce(&mut Tally) + Send,
+        rest: impl FnOnce(&mut Tally) + Send,
+    ) {
+        let (ended, has_ended) = mpsc::channel();
+        let first = move |tally: &mut Tally| {
+            first(tally);
+            // Nobody listens where `rest` runs beside it.
+            let _ = ended.send(());
+        };
+        self.beside(
+            // A thread of its own, whose class ends with it.
+            move |tally| {
+                if !is_last_of_all() {
+                    // The sender is gone where `first` has panicked: `rest` is not held up by that.
+                    let _ = has_ended.recv();
+                }
+                rest(tally);
+            },
+            first,
+        );
+    }
+
     /// Prints the summary; the last line counts single tests in the form that CI systems read.
     pub(crate) fn finish(&self, start: Instant) -> bool {
         println!();
@@ -152,6 +180,18 @@ impl Tally {
         println!("{} passed, {failed} failed", self.tests.passed);
         self.failed.is_empty()
     }
+}
+
+/// Gives the calling thread, and what it starts from now on, only time that nobody else wants;
+/// whether that could be had.
+fn is_last_of_all() -> bool {
+    let Ok(thread) = fs::read_link("/proc/thread-self") else {
+        return false;
+    };
+    let mut change = Command::new("chrt");
+    change.args(["--idle", "--pid", "0"]);
+    change.args(thread.file_name());
+    change.output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs `command` with its output in a log under `folder`; counts the tests that it reports.
@@ -267,6 +307,8 @@ fn remark(tests: Tests) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -306,6 +348,45 @@ mod tests {
             assert_eq!(tally.failed, ["sample: fails"]);
             assert!(!tally.finish(Instant::now()));
         }
+    }
+
+    /// The scheduling class of the calling thread, as the kernel numbers them.
+    fn class() -> u32 {
+        let stat = fs::read_to_string("/proc/thread-self/stat").expect("Linux");
+        // The name may have spaces; what follows it is from the third field on.
+        let fields = stat.rsplit(')').next().expect("a name").split_whitespace();
+        let policy = fields.skip(38).next().expect("since 2.5.19");
+        policy.parse().expect("a number")
+    }
+
+    #[test]
+    fn what_runs_in_idle_time_counts_and_nobody_else_gets_its_class() {
+        const SCHED_IDLE: u32 = 5;
+        let before = class();
+        let classes = Mutex::new(Vec::new());
+        let noted = |title: &'static str| {
+            let classes = &classes;
+            move |tally: &mut Tally| {
+                tally.run(title, |tests| {
+                    tests.passed += 1;
+                    let mut classes = classes.lock().expect("nobody panics");
+                    classes.push((title, class()));
+                    Outcome::Passed(String::new())
+                });
+            }
+        };
+        let mut tally = Tally::default();
+        tally.in_idle_time(noted("sample: first"), noted("sample: rest"));
+        assert_eq!((tally.passed, tally.tests.passed), (2, 2));
+        assert_eq!(class(), before);
+        let mut classes = classes.into_inner().expect("nobody panics");
+        classes.sort_unstable();
+        let rest = match Command::new("chrt").arg("--help").output() {
+            Ok(_) => SCHED_IDLE,
+            Err(_) => before,
+        };
+        let expected = [("sample: first", before), ("sample: rest", rest)];
+        assert_eq!(classes, expected);
     }
 
     #[test]

@@ -31,51 +31,49 @@ const EMBEDDED_PACKAGES: [&str; 6] = [
 pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
     let start = Instant::now();
     let mut tally = Tally::default();
-    // Those read on one CPU; the compiler has both.
-    tally.beside(
-        |tally| {
-            let fmt = ["fmt", "--all", "--check"];
-            cargo(tally, workspace, "fmt", &fmt, &[]);
-            tally.run("tidy: the house rules", |_| tidy::step(workspace));
-        },
-        |tally| {
-            let clippy = [
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ];
-            cargo(tally, workspace, "clippy", &clippy, &[]);
-        },
-    );
+    let fmt = ["fmt", "--all", "--check"];
+    cargo(&mut tally, workspace, "fmt", &fmt, &[]);
+    tally.run("tidy: the house rules", |_| tidy::step(workspace));
     if quick {
+        clippy(&mut tally, workspace);
         let tests = ["test", "--workspace", "--lib", "--bins", "--no-fail-fast"];
         cargo(&mut tally, workspace, "test", &tests, &[]);
         return tally.finish(start);
     }
-    let Some(commands) = programs::run(&mut tally, workspace) else {
+    let Some(built) = programs::build_all(&mut tally, workspace) else {
+        clippy(&mut tally, workspace);
         build_others(&mut tally, workspace);
         return tally.finish(start);
     };
-    examples::run(&mut tally, workspace, &commands);
-    install::step(&mut tally, workspace, &commands);
-    // A flight takes as long as it is asked to, and what is asked of it holds on a busy machine.
-    // The judges of systems and of wrong analyses use one CPU now and then, and cargo does.
-    tally.beside(
-        |tally| flights::run(tally, workspace, &commands),
+    let commands = &built.commands;
+    programs::run_in_virtual_time(&mut tally, workspace, &built);
+    examples::run(&mut tally, workspace, commands);
+    install::step(&mut tally, workspace, commands);
+    // Tests in real time leave a CPU to itself for most of their time, and a flight mostly waits.
+    tally.in_idle_time(
         |tally| {
+            programs::run_in_real_time(tally, workspace, &built);
+            flights::run(tally, workspace, commands);
+        },
+        |tally| {
+            clippy(tally, workspace);
+            // The judges of systems and of wrong analyses use one CPU now and then, and cargo does.
             tally.beside(
-                |tally| soundness::systems(tally, workspace, &commands),
+                |tally| soundness::systems(tally, workspace, commands),
                 |tally| {
                     build_others(tally, workspace);
-                    soundness::others(tally, workspace, &commands);
+                    soundness::others(tally, workspace, commands);
                 },
             );
         },
     );
     tally.finish(start)
+}
+
+fn clippy(tally: &mut Tally, workspace: &Workspace) {
+    let strict = ["--", "-D", "warnings"];
+    let arguments = [&["clippy", "--workspace", "--all-targets"][..], &strict].concat();
+    cargo(tally, workspace, "clippy", &arguments, &[]);
 }
 
 /// Builds that come beside commands and tests: documents with their examples, and parts for a
