@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+use common::{Folder, assert_obeys, code, example, hearing, json, output, punctual, send, stdout};
 
 /// A study of a few hundred small sets.
 const STUDY: &str = "policies = [\"fixed-priority\", \"edf\"]\n\
@@ -90,6 +90,36 @@ fn nothing_else_than_its_own_results_is_overwritten() {
     assert_eq!(code(&other), 2);
     assert!(String::from_utf8_lossy(&other.stderr).contains("another seed"));
     assert_eq!(read(&results), before);
+}
+
+#[test]
+fn a_study_may_be_standard_input() {
+    let folder = Folder::new("sweep-dash");
+    let study = folder.write("study.toml", STUDY);
+    let whole = whole(&folder, &study);
+    let path = folder.path("dash.jsonl");
+    let file = std::fs::File::open(&study).expect("just written");
+    let mut asked = punctual(&["sweep", "-", "--out", &path, "--quiet"]);
+    assert_eq!(code(&asked.stdin(file).output().expect("starts")), 0);
+    assert_eq!(read(&path), whole);
+}
+
+#[test]
+fn a_full_disk_is_told_as_by_every_command_and_nothing_finished_is_lost() {
+    let folder = Folder::new("sweep-full");
+    let study = folder.write("study.toml", STUDY);
+    let told = sweep(&study, "/dev/full", &["--json"]);
+    assert_eq!(code(&told), 3);
+    assert_obeys(&json(&told), "error");
+    let path = folder.path("whole.jsonl");
+    let plot = sweep(&study, &path, &["--quiet", "--plot", "/dev/full"]);
+    assert_eq!(code(&plot), 3);
+    assert!(String::from_utf8_lossy(&plot.stderr).contains("/dev/full"));
+    let full = std::fs::File::create("/dev/full").expect("Linux has it");
+    let mut table = punctual(&["sweep", &study, "--out", &path]);
+    assert_eq!(code(&table.stdout(full).output().expect("starts")), 3);
+    assert_eq!(code(&sweep(&study, &path, &["--quiet"])), 0);
+    assert_eq!(read(&path), whole(&Folder::new("sweep-full-not"), &study));
 }
 
 #[test]
@@ -240,16 +270,16 @@ fn ctrl_c_ends_a_sweep_with_130_and_the_same_command_goes_on() {
     let sets = |count: u32| STUDY.replace("sets = 120", &format!("sets = {count}"));
     let study = folder.write("study.toml", &sets(5_000_000));
     let out = folder.path("out.jsonl");
-    let mut started = punctual(&["sweep", &study, "--out", &out]);
-    let _ = started.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let asked = punctual(&["sweep", &study, "--out", &out]);
+    let mut started = hearing(asked.get_program());
+    let started = started.args(asked.get_args());
+    let started = started.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = started.spawn().expect("starts");
     // Written after the signals are listened to.
     while !Path::new(&out).exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(sent.is_ok_and(|status| status.success()));
+    send("-INT", child.id());
     let ended = child.wait_with_output().expect("ends");
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(code(&ended), 130, "{said}");

@@ -19,12 +19,20 @@ pub(crate) fn punctual(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command of a program that a closed terminal ends, also where the tests ignore that signal
-/// and would hand it on (`nohup`).
+/// The command of a program that a closed terminal and Ctrl-C end, also where the tests ignore these
+/// signals and would hand that on (`nohup`, and `&` in a script).
 pub(crate) fn hearing(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("env");
-    command.arg("--default-signal=HUP").arg(program);
+    command.arg("--default-signal=HUP,INT").arg(program);
     command
+}
+
+/// Sends a process a signal, named as `kill` has it.
+pub(crate) fn send(signal: &str, id: u32) {
+    let sent = Command::new("kill")
+        .args([signal, &id.to_string()])
+        .status();
+    assert!(sent.is_ok_and(|status| status.success()));
 }
 
 /// One live run at a time: two on one CPU take time from each other.

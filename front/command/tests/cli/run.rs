@@ -6,7 +6,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use crate::common::{
-    Folder, assert_obeys, code, example, hearing, json, output, punctual, run_until, stderr, stdout,
+    Folder, assert_obeys, code, example, hearing, json, output, punctual, run_until, send, stderr,
+    stdout,
 };
 
 /// Two tasks that nearly any machine admits, loaded or not, on a CPU that is there.
@@ -194,13 +195,6 @@ fn interrupted(command: &str, flags: &[&str], signal: &str) -> (Output, String) 
     drop(ended);
     guard.join().expect("sent, if at all");
     (output, std::fs::read_to_string(&log).expect("recorded"))
-}
-
-fn send(signal: &str, to: u32) {
-    let sent = std::process::Command::new("kill")
-        .args([signal, &to.to_string()])
-        .status();
-    assert!(sent.is_ok_and(|status| status.success()));
 }
 
 #[test]
