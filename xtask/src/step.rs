@@ -354,8 +354,8 @@ mod tests {
     fn class() -> u32 {
         let stat = fs::read_to_string("/proc/thread-self/stat").expect("Linux");
         // The name may have spaces; what follows it is from the third field on.
-        let fields = stat.rsplit(')').next().expect("a name").split_whitespace();
-        let policy = fields.skip(38).next().expect("since 2.5.19");
+        let mut fields = stat.rsplit(')').next().expect("a name").split_whitespace();
+        let policy = fields.nth(38).expect("since 2.5.19");
         policy.parse().expect("a number")
     }
 

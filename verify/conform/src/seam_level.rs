@@ -252,7 +252,7 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Takes one step; whether its condition held.
+    /// Takes one step; whether its condition held, or it has picked all the same.
     fn step(&mut self, step: Step) -> bool {
         match step {
             Step::Attach(place) => self.attach(place),
@@ -323,7 +323,9 @@ impl Driver<'_> {
             release,
             order: place,
         };
-        let in_one_step = self.settled().is_some() && self.policy.wake_to_run(thread, &attributes);
+        // Also where nobody is ready, as at an idle CPU.
+        let is_due = self.settled().is_some() || self.is_idle();
+        let in_one_step = is_due && self.policy.wake_to_run(thread, &attributes);
         if !in_one_step {
             self.policy.wake(thread, &attributes);
         }
@@ -337,6 +339,11 @@ impl Driver<'_> {
             true => None,
             false => self.reference.borrow().picked,
         }
+    }
+
+    /// Whether the policy was asked with nobody ready, and nothing has changed since.
+    fn is_idle(&self) -> bool {
+        !self.changed && self.reference.borrow().ready_threads().next().is_none()
     }
 
     fn block(&mut self, place: u32) -> bool {
@@ -388,6 +395,7 @@ impl Driver<'_> {
     }
 
     fn yield_now(&mut self) -> bool {
+        let picks = self.changed;
         match self.running() {
             Some(thread) => {
                 if self.policy.yield_to_next(thread).is_none() {
@@ -396,16 +404,17 @@ impl Driver<'_> {
                 self.changed = true;
                 true
             }
-            None => false,
+            None => picks,
         }
     }
 
     fn run(&mut self, ticks: u64, late: bool) -> bool {
+        let picks = self.changed;
         let running = self.running();
         let late = late && self.setup.claims.budget.is_none();
         let ticks = if late { ticks } else { ticks.min(self.room()) };
         if ticks == 0 {
-            return false;
+            return picks;
         }
         self.now = self.now.saturating_add(Span::from_ticks(ticks));
         if let Some(thread) = running {
@@ -423,10 +432,11 @@ impl Driver<'_> {
     /// Time that passes uncharged. A claimed budget is measured by what is charged from the pick
     /// on, so there is none then.
     fn miss(&mut self, ticks: u64) -> bool {
+        let picks = self.changed;
         let _ = self.running();
         let ticks = ticks.min(self.room());
         if ticks == 0 || self.setup.claims.budget.is_some() {
-            return false;
+            return picks;
         }
         self.now = self.now.saturating_add(Span::from_ticks(ticks));
         let now = self.now;

@@ -10,6 +10,7 @@ mod counts_entries;
 mod drops_those_behind;
 mod forgets_new_budgets;
 mod forgets_new_deadlines;
+mod forgets_the_first_to_come;
 mod gives_budget_on_waking;
 mod hashes;
 mod keeps_old_generations;
