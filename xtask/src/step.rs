@@ -133,8 +133,8 @@ impl Tally {
     }
 
     /// Runs `rest` beside `first` in the time that nothing else wants of any CPU: its commands have
-    /// the class `SCHED_IDLE`, so each wake-up of others takes the CPU from them at once. Where that
-    /// cannot be had, `rest` begins when `first` has ended.
+    /// the class `SCHED_IDLE`, so each wake-up of others takes the CPU from them at once. Where
+    /// that cannot be had, `rest` begins when `first` has ended.
     pub(crate) fn in_idle_time(
         &mut self,
         first: impl FnOnce(&mut Tally) + Send,

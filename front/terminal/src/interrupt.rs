@@ -1,8 +1,9 @@
 //! Ctrl-C: the first ends a command with what is finished, the second at once.
 //!
-//! A terminal that is closed (SIGHUP) and a system that shuts down (SIGTERM) ask for the same. What
-//! started the process may have had SIGINT or SIGHUP ignored: `nohup` does the one, and a shell that
-//! is no terminal's does the other for a job behind `&`, which a Ctrl-C is not meant for.
+//! A terminal that is closed (SIGHUP) and a system that shuts down (SIGTERM) ask for the same.
+//!
+//! A process may begin with SIGHUP ignored (`nohup`), or with SIGINT: a script has that for a job
+//! behind `&`, which a Ctrl-C is not meant for. Then it stays so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +63,8 @@ pub fn end_as_ctrl_c_does() -> ! {
     std::process::exit(ENDED_BY_CTRL_C.into())
 }
 
-/// The signals that are ignored now, signal 1 in the lowest bit; none where the kernel does not tell.
+/// The signals that are ignored now, signal 1 in the lowest bit; none where the kernel does not
+/// tell.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

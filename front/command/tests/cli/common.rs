@@ -19,8 +19,8 @@ pub(crate) fn punctual(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command of a program that a closed terminal and Ctrl-C end, also where the tests ignore these
-/// signals and would hand that on (`nohup`, and `&` in a script).
+/// The command of a program that a closed terminal and Ctrl-C end, also where the tests ignore
+/// these signals and would hand that on (`nohup`, and `&` in a script).
 pub(crate) fn hearing(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT").arg(program);
