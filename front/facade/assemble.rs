@@ -80,24 +80,22 @@ pub(crate) fn recorder(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// A recorder for a run of the same policies again, which recorded so much.
-pub(crate) fn recorder_again(recorded: usize) -> Result<Recorder, Error> {
-    let bytes = recorded.saturating_mul(2).saturating_add(1 << 20);
-    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+/// Bytes for the records of a run of the same policies again, which recorded so much.
+pub(crate) fn room_again(recorded: usize) -> usize {
+    recorded.saturating_mul(2).saturating_add(1 << 20)
 }
 
-/// A recorder for a run like one that recorded so much, under another policy, which may switch more
-/// often. A log may claim any duration: the size of its record bounds the memory.
-pub(crate) fn recorder_of_answer(
+/// Bytes for the records of a run like one that recorded so much, under another policy, which may
+/// switch more often. A log may claim any duration: the size of its record bounds the memory.
+pub(crate) fn room_of_answer(
     cpu: (&CpuTables, &Plan),
     frequency: Frequency,
     duration: Span<Ns>,
     recorded: usize,
-) -> Result<Recorder, Error> {
+) -> usize {
     let most = recorded.saturating_mul(16).saturating_add(64 << 20);
     let bytes = recorder_bytes(cpu, frequency, duration, 0);
-    let bytes = bytes.clamp(recorded.saturating_mul(2), most);
-    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+    bytes.clamp(recorded.saturating_mul(2), most)
 }
 
 /// A recorder that is emptied while the run with so many `steps` of plans goes on: of `most` bytes,

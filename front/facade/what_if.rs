@@ -4,6 +4,7 @@
 //! scheduler meanwhile, how long it waited by its own request, and the time that the machine took.
 //! The order of execution is decided again. Other costs of switching are not in it.
 
+mod effort;
 mod policies;
 mod recording;
 
@@ -13,18 +14,14 @@ use std::fmt;
 use punctual_kern::TraceEvent;
 use punctual_model::{Instant, Span, Trust};
 use punctual_policy::AnyPolicy;
-use punctual_sim::{CpuInput, Observer, Recording, SimError};
+use punctual_sim::{CpuInput, Recording, SimError};
 use punctual_tables::Tables;
-use punctual_trace::{Log, Mode, Record, Recorder};
+use punctual_trace::{CpuLog, Log, Mode, Record};
 
-use crate::assemble::{recorder_again, recorder_of_answer, tool};
+use crate::assemble::{room_again, room_of_answer, tool};
 use crate::{Error, Progress, children};
+use effort::{Counting, PER_RELEASE, Watch, most_often};
 pub use policies::PolicyChange;
-
-/// Most steps of an answer, beside those for each recorded word. A recorded event is two words or
-/// more, and another policy may switch more often.
-const MOST_STEPS: u64 = 1_000_000;
-const STEPS_PER_WORD: u64 = 64;
 
 /// A recorded run under another policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,8 +61,14 @@ pub enum WhatIfError {
     },
     /// The log does not have the CPUs of its tables.
     OtherCpus,
-    /// It takes more steps than the record of a run with these tables can have.
-    TooLong,
+    /// It takes more than a run with such a record can: the log was changed, or the turns of a
+    /// policy are far too short.
+    TooLong {
+        /// Most steps that it may take. A job that is released counts as several.
+        most: u64,
+        /// What comes most often by its tables, and how often, in words.
+        often: String,
+    },
     /// Virtual time or memory refused.
     Run(Error),
 }
@@ -83,10 +86,10 @@ impl fmt::Display for WhatIfError {
                 at.ticks()
             ),
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),
-            WhatIfError::TooLong => write!(
+            WhatIfError::TooLong { most, often } => write!(
                 f,
-                "played again, the run takes more than {MOST_STEPS} steps and {STEPS_PER_WORD} for \
-                 each word of its record: the log's threads are not those of the run"
+                "played again, the run takes more than its record allows, which is {most} steps, \
+                 and {PER_RELEASE} for each job: {often}"
             ),
             WhatIfError::Run(error) => write!(f, "{error}"),
         }
@@ -180,7 +183,7 @@ fn recorded_until(log: &Log) -> Instant {
     lost.chain(ended).min().unwrap_or(Instant::MAX)
 }
 
-type Outcome = (Tables, punctual_sim::Outcome<Recorder>);
+type Outcome = (Tables, punctual_sim::Outcome<Counting>);
 
 fn play(
     log: &Log,
@@ -188,23 +191,25 @@ fn play(
     recordings: Vec<Recording>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, WhatIfError> {
+    let mut watch = Watch::new(log, progress);
     let mut inputs = Vec::new();
     let mut codes = Vec::new();
     let cpus = tables.cpus.iter().zip(&log.cpus);
     for ((cpu, recorded), recording) in cpus.zip(&recordings) {
+        let shard = cpu
+            .build_for(&recording.plan, AnyPolicy::new)
+            .map_err(Error::Config)?;
+        let recorded = recorded.records.bytes();
+        let room = match changed {
+            true => {
+                let (frequency, duration) = (log.tables.frequency, log.header.duration);
+                room_of_answer((cpu, &recording.plan), frequency, duration, recorded)
+            }
+            false => room_again(recorded),
+        };
         inputs.push(CpuInput {
-            shard: cpu
-                .build_for(&recording.plan, AnyPolicy::new)
-                .map_err(Error::Config)?,
-            sink: match changed {
-                true => recorder_of_answer(
-                    (cpu, &recording.plan),
-                    log.tables.frequency,
-                    log.header.duration,
-                    recorded.records.bytes(),
-                )?,
-                false => recorder_again(recorded.records.bytes())?,
-            },
+            shard,
+            sink: watch.counting(room)?,
         });
         let nodes = (1_u16..).zip(&cpu.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
@@ -217,11 +222,11 @@ fn play(
     let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.tables.frequency));
     // The record may claim to cover more than it does; what its last instant released is in it.
     let horizon = horizon.min(log.header.end.saturating_add(Span::from_ticks(1)));
-    let mut watch = Watch::new(log, progress);
     let outcome =
         punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;
-    if watch.left == 0 {
-        return Err(WhatIfError::TooLong);
+    if let Some(most) = watch.passed() {
+        let often = most_often(log, &tables, horizon);
+        return Err(WhatIfError::TooLong { most, often });
     }
     Ok((tables, outcome))
 }
@@ -266,11 +271,17 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         }
     }
     for (cpu, recorded) in outcome.cpus.into_iter().zip(&log.cpus) {
-        let one = answer.add_cpu(&recorded.name, None, cpu.sink);
+        let mut one = CpuLog {
+            name: recorded.name.clone(),
+            lost_from: cpu.sink.lost_from(),
+            records: cpu.sink.records(),
+            ..CpuLog::default()
+        };
         if !changed {
             one.utilization_ppm = recorded.utilization_ppm;
             one.machine_utilization_ppm = recorded.machine_utilization_ppm;
         }
+        answer.cpus.push(one);
     }
     answer
 }
@@ -302,34 +313,4 @@ fn unknown_jobs(answer: &Log, known: &Jobs) -> u64 {
         }
     }
     unknown
-}
-
-struct Watch<'a> {
-    log: &'a Log,
-    progress: &'a mut dyn FnMut(Progress) -> bool,
-    /// How often the simulation may still ask.
-    left: u64,
-}
-
-impl<'a> Watch<'a> {
-    fn new(log: &'a Log, progress: &'a mut dyn FnMut(Progress) -> bool) -> Watch<'a> {
-        let words: usize = log.cpus.iter().map(|cpu| cpu.records.bytes() / 8).sum();
-        let steps = MOST_STEPS + STEPS_PER_WORD * words as u64;
-        Watch {
-            log,
-            progress,
-            left: steps.div_ceil(punctual_sim::STEPS_PER_QUESTION.into()),
-        }
-    }
-}
-
-impl Observer for Watch<'_> {
-    fn goes_on(&mut self, now: Instant) -> bool {
-        self.left = self.left.saturating_sub(1);
-        self.left > 0
-            && (self.progress)(Progress {
-                passed: Span::from_ns(self.log.ns(now.ticks())),
-                total: self.log.header.duration,
-            })
-    }
 }

@@ -16,6 +16,12 @@ pub trait Sink {
         let _ = entry;
     }
 
+    /// An entry has served so many timers of threads, one after the other, besides what it tells.
+    #[inline]
+    fn served(&mut self, timers: usize) {
+        let _ = timers;
+    }
+
     /// A state has changed.
     #[inline]
     fn trace(&mut self, now: Instant, event: TraceEvent) {

@@ -11,6 +11,8 @@
 //! A line has two to fifteen words, mostly two to five: recording is a bounds check and a few
 //! stores. The instant stands once per entry, with its event: what follows happens at that instant.
 
+use std::collections::TryReserveError;
+
 use punctual_kern::{Ceiling, Decision, Entry, Event, TraceEvent, Uncharged};
 use punctual_model::Instant;
 
@@ -86,6 +88,16 @@ pub struct Records {
 impl Records {
     pub(crate) fn from_words(words: Vec<u64>) -> Records {
         Records { words }
+    }
+
+    /// None yet, with room for so many bytes of them, which take no memory before they are there.
+    ///
+    /// # Errors
+    /// When there is not that much memory.
+    pub fn with_capacity(bytes: usize) -> Result<Records, TryReserveError> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(bytes / size_of::<u64>())?;
+        Ok(Records { words })
     }
 
     /// Appends a record. O(1) amortized.

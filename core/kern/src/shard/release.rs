@@ -206,6 +206,7 @@ impl<P: Policy> Shard<P> {
         mut quota: usize,
         sink: &mut S,
     ) -> usize {
+        let most = quota;
         while let Some(at) = self.timeline.next() {
             if at > self.now || (strictly && at == self.now) {
                 break;
@@ -224,6 +225,7 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.since = self.now;
+        sink.served(most - quota);
         quota
     }
 
