@@ -88,8 +88,8 @@ impl fmt::Display for WhatIfError {
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),
             WhatIfError::TooLong { most, often } => write!(
                 f,
-                "played again, the run takes more than its record allows, which is {most} steps, \
-                 and {PER_RELEASE} for each job: {often}"
+                "played again, the run takes more than the {most} steps that its record allows, \
+                 where a job counts as {PER_RELEASE}: {often}"
             ),
             WhatIfError::Run(error) => write!(f, "{error}"),
         }

@@ -1,11 +1,12 @@
 //! Runs of virtual time under another policy: some of it is kept, some decided again, some refused.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use punctual::kern::Grant;
 use punctual::{
     Faults, Log, MissingTime, PolicyChange, PolicyKind, RunReport, SimOptions, Span, WhatIfError,
     simulate, what_if,
 };
-use punctual_model::{Ns, System};
+use punctual_model::{Ns, System, Work};
 use punctual_rules::check;
 use punctual_trace::diff;
 
@@ -138,4 +139,33 @@ fn a_policy_that_cannot_stand_there_is_refused_with_words() {
     let log = virtually(&locks, 50, Faults::default());
     let ceiling = refused(&log, None, EDF);
     assert!(ceiling.to_string().contains("ceiling"), "{ceiling}");
+}
+
+#[test]
+fn budgets_and_turns_every_few_ticks_are_refused_and_named() {
+    let refused = |log: &Log, policy: PolicyKind<Ns>, named: &str| {
+        let mut questions = 0;
+        let answer = what_if(log, &[PolicyChange { on: None, policy }], &mut |_| {
+            questions += 1;
+            true
+        });
+        let refused = answer.expect_err("refused");
+        assert!(
+            matches!(refused, WhatIfError::TooLong { most, .. } if questions * 4_096 <= most),
+            "{refused} after {questions} questions"
+        );
+        assert!(refused.to_string().contains(named), "{refused}");
+    };
+    let turns = PolicyKind::RoundRobin {
+        timeslice: Span::from_ns(2),
+    };
+    let log = virtually(&parse(FULL), 100, Faults::default());
+    refused(&log, turns, "`0` gives a turn every 2 ticks, ");
+    let mut log = virtually(&example("deferrable-server"), 100, Faults::default());
+    for node in &mut log.tables.cpus[0].nodes {
+        if let Grant::Server(server) = &mut node.terms.supply {
+            (server.budget, server.period) = (Work::from_ticks(1), Span::from_ticks(2));
+        }
+    }
+    refused(&log, FIXED, " gets its budget every 2 ticks, ");
 }

@@ -25,7 +25,7 @@ const MOST_PER_WORD: u64 = 64;
 pub(super) const PER_RELEASE: u64 = 10;
 
 /// Bytes within which an entry fits, as a rule.
-const ENTRY: usize = 1 << 12;
+const ENTRY: usize = 1 << 14;
 
 /// Records what is played, up to the room that it has, and counts what one step can do many times.
 #[derive(Debug)]

@@ -3,8 +3,10 @@
 
 use crate::any_record::Random;
 use crate::common::{FIXED, composed, missing, overrunning, required, rich, simulate, two_tasks};
-use punctual_model::{Instant, OnOverrun, TaskId};
+use punctual_kern::{Edge, Source, UseTerms};
+use punctual_model::{CpuId, Instant, Mode, OnOverrun, Priority, TaskId, ThreadId, Work};
 use punctual_sim::Faults;
+use punctual_tables::CpuTables;
 use punctual_trace::{Log, Oracle, Record, TakingThread, text};
 
 fn written(log: &Log) -> Vec<u8> {
@@ -322,5 +324,42 @@ fn a_log_may_not_claim_more_room_or_time_than_a_run_can_have() {
         let line = good.lines().find(|line| line.starts_with(what)).unwrap();
         let mistake = (line, late, line_of(what), "later than a run may last");
         refuses(&good, &[mistake]);
+    }
+}
+
+#[test]
+fn tables_name_no_thread_and_no_resource_that_has_no_line() {
+    let log = simulate(&two_tasks(), 20, 1, Faults::default());
+    let used = |resource| UseTerms {
+        resource,
+        mode: Mode::Exclusive,
+        length: Work::from_ticks(1),
+        priority: Priority::default(),
+    };
+    let local = |thread| Edge {
+        from: Source::Local(ThreadId::new(thread, 0)),
+        strict: false,
+    };
+    let mistakes: [(&str, &dyn Fn(&mut CpuTables)); 6] = [
+        ("2 threads, and room for 1", &|cpu| cpu.capacity.threads = 1),
+        ("thread 2 has no line of its own", &|cpu| {
+            cpu.uses.push((2, used(0)));
+        }),
+        ("thread 3 has no line of its own", &|cpu| {
+            cpu.notifications.push((3, CpuId(0), 0));
+        }),
+        ("thread 4 has no line of its own", &|cpu| {
+            cpu.edges.push((4, local(0)));
+        }),
+        ("thread 5 has no line of its own", &|cpu| {
+            cpu.edges.push((0, local(5)));
+        }),
+        ("resource 0 has no line", &|cpu| cpu.uses.push((1, used(0)))),
+    ];
+    for (why, mistake) in mistakes {
+        let mut wrong = log.clone();
+        mistake(&mut wrong.tables.cpus[0]);
+        let error = text::read(&mut written(&wrong).as_slice()).unwrap_err();
+        assert_eq!(error.message, why);
     }
 }
