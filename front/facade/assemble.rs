@@ -80,22 +80,15 @@ pub(crate) fn recorder(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// Bytes for the records of a run of the same policies again, which recorded so much.
+/// Most bytes for the records of a run of the same policies again, which recorded so much.
 pub(crate) fn room_again(recorded: usize) -> usize {
     recorded.saturating_mul(2).saturating_add(1 << 20)
 }
 
-/// Bytes for the records of a run like one that recorded so much, under another policy, which may
-/// switch more often. A log may claim any duration: the size of its record bounds the memory.
-pub(crate) fn room_of_answer(
-    cpu: (&CpuTables, &Plan),
-    frequency: Frequency,
-    duration: Span<Ns>,
-    recorded: usize,
-) -> usize {
-    let most = recorded.saturating_mul(16).saturating_add(64 << 20);
-    let bytes = recorder_bytes(cpu, frequency, duration, 0);
-    bytes.clamp(recorded.saturating_mul(2), most)
+/// Most bytes for the records of a run like one that recorded so much, under another policy, which
+/// may switch more often.
+pub(crate) fn room_of_answer(recorded: usize) -> usize {
+    recorded.saturating_mul(16).saturating_add(96 << 20)
 }
 
 /// A recorder that is emptied while the run with so many `steps` of plans goes on: of `most` bytes,

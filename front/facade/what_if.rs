@@ -66,7 +66,7 @@ pub enum WhatIfError {
     TooLong {
         /// Most steps that it may take. A job that is released counts as several.
         most: u64,
-        /// What comes most often by its tables, and how often, in words.
+        /// In words: the task, the turn or the budget that comes most often by its tables.
         often: String,
     },
     /// Virtual time or memory refused.
@@ -201,15 +201,12 @@ fn play(
             .map_err(Error::Config)?;
         let recorded = recorded.records.bytes();
         let room = match changed {
-            true => {
-                let (frequency, duration) = (log.tables.frequency, log.header.duration);
-                room_of_answer((cpu, &recording.plan), frequency, duration, recorded)
-            }
+            true => room_of_answer(recorded),
             false => room_again(recorded),
         };
         inputs.push(CpuInput {
             shard,
-            sink: watch.counting(room)?,
+            sink: watch.recorder(room),
         });
         let nodes = (1_u16..).zip(&cpu.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
@@ -227,6 +224,10 @@ fn play(
     if let Some(most) = watch.passed() {
         let often = most_often(log, &tables, horizon);
         return Err(WhatIfError::TooLong { most, often });
+    }
+    let mut refused = outcome.cpus.iter().filter_map(|cpu| cpu.sink.refused());
+    if let Some(bytes) = refused.next() {
+        return Err(Error::OutOfMemory { bytes }.into());
     }
     Ok((tables, outcome))
 }

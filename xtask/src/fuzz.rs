@@ -277,6 +277,14 @@ fn kind(said: &str) -> String {
     kind
 }
 
+/// A number with a comma before every three digits, as in the tables of the documentation.
+fn thousands(number: u64) -> String {
+    match number / 1_000 {
+        0 => number.to_string(),
+        above => format!("{},{:03}", thousands(above), number % 1_000),
+    }
+}
+
 /// Prints the findings; whether nothing is wrong.
 fn told(reader: &Reader, seed: u64, found: &Found) -> bool {
     let wrong = found.wrong.len() as u64;
@@ -284,15 +292,17 @@ fn told(reader: &Reader, seed: u64, found: &Found) -> bool {
     let (longest, slow) = found.longest;
     let (peak, bytes, large) = found.most;
     println!(
-        "| {} | {seed} | {inputs} | {}, in {} ways | {} | {wrong} | {:.2} s (seed {slow}), {:.0} s \
-         | {:.1} MiB, of {bytes} bytes (seed {large}) |",
+        "| {} | {seed} | {} | {}, in {} ways | {} | {wrong} | {:.2} s (seed {slow}), {:.0} s \
+         | {:.1} MiB, of {} bytes (seed {large}) |",
         reader.name,
-        found.refused,
+        thousands(inputs),
+        thousands(found.refused),
         found.refusals.len(),
-        found.accepted,
+        thousands(found.accepted),
         longest.as_secs_f64(),
         found.took.as_secs_f64(),
         peak as f64 / 1024.0,
+        thousands(bytes as u64),
     );
     for wrong in found.wrong.iter().take(10) {
         eprintln!("{wrong}");
@@ -396,5 +406,11 @@ mod tests {
         let scripts = ["mkfifo $0.pipe; read line < $0.pipe", "exit 0"];
         let (found, _) = fed("waits", (60, 3), &scripts);
         assert_eq!((found.accepted, found.wrong.len()), (1, 1));
+    }
+
+    #[test]
+    fn numbers_are_printed_with_commas() {
+        let printed = [0, 999, 1_000, 20_007, 1_234_567].map(thousands);
+        assert_eq!(printed, ["0", "999", "1,000", "20,007", "1,234,567"]);
     }
 }

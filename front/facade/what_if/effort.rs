@@ -1,4 +1,4 @@
-//! What an answer takes, and how much it may take.
+//! The work of an answer, and its limit.
 //!
 //! A step is one entry of a scheduler. Most do one thing, but one that comes late serves many
 //! timers, and in a tree the budgets of many servers come at one instant: these are counted
@@ -14,7 +14,7 @@ use punctual_sim::{Observer, STEPS_PER_QUESTION};
 use punctual_tables::{CpuTables, Tables};
 use punctual_trace::{Log, Record, RecordedEntry, Records};
 
-use crate::{Error, Progress};
+use crate::Progress;
 
 /// Most that an answer takes, beside what it may take for each recorded word. A recorded event is
 /// two words or more, and another policy may switch more often.
@@ -33,6 +33,8 @@ pub(super) struct Counting {
     records: Records,
     room: usize,
     lost_from: Option<Instant>,
+    /// Bytes that were there when no more memory was.
+    refused: Option<usize>,
     /// Of all CPUs.
     counted: Rc<Cell<u64>>,
 }
@@ -48,6 +50,23 @@ impl Counting {
         }
     }
 
+    /// There is room for another entry, or nothing more is recorded.
+    fn make_room(&mut self, now: Instant) {
+        let bytes = self.records.bytes();
+        let is_full = bytes.saturating_add(ENTRY) > self.room;
+        if !is_full && self.records.try_reserve(ENTRY).is_err() {
+            self.refused = Some(bytes);
+        }
+        if is_full || self.refused.is_some() {
+            self.lost_from = Some(now);
+        }
+    }
+
+    /// How much there was when no more memory was.
+    pub(super) fn refused(&self) -> Option<usize> {
+        self.refused
+    }
+
     pub(super) fn lost_from(&self) -> Option<Instant> {
         self.lost_from
     }
@@ -59,8 +78,8 @@ impl Counting {
 
 impl Sink for Counting {
     fn begin(&mut self, entry: &Entry<'_>) {
-        if self.records.bytes().saturating_add(ENTRY) > self.room {
-            self.lost_from = self.lost_from.or(Some(entry.now));
+        if self.lost_from.is_none() {
+            self.make_room(entry.now);
         }
         self.push(&Record::Entry(RecordedEntry::of(entry)));
     }
@@ -109,15 +128,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A recorder of so many bytes whose work counts here.
-    pub(super) fn counting(&self, bytes: usize) -> Result<Counting, Error> {
-        let records = Records::with_capacity(bytes);
-        Ok(Counting {
-            records: records.map_err(|_| Error::OutOfMemory { bytes })?,
-            room: bytes,
+    /// A recorder of at most so many bytes, whose work counts here.
+    pub(super) fn recorder(&self, room: usize) -> Counting {
+        Counting {
+            records: Records::default(),
+            room,
             lost_from: None,
+            refused: None,
             counted: Rc::clone(&self.counted),
-        })
+        }
     }
 
     /// The steps up to the last question, and what was counted besides up to now.
@@ -149,7 +168,7 @@ struct Comes {
     what: String,
 }
 
-/// In words: what comes most often by these tables until `end`.
+/// In words: the task, the turn or the budget that comes most often by these tables until `end`.
 pub(super) fn most_often(log: &Log, tables: &Tables, end: Instant) -> String {
     let cpus = tables.cpus.iter().enumerate();
     let all = cpus.flat_map(|(number, cpu)| {
@@ -304,14 +323,32 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_ten_microseconds_for_seconds_are_answered() {
-        let log = recorded(Vec::new(), FIXED, 2_000);
-        let policy = PolicyKind::RoundRobin {
-            timeslice: Span::from_us(10),
+    fn turns_that_are_far_shorter_than_jobs_are_answered_to_the_end() {
+        for (ms, timeslice) in [(2_000, Span::from_us(10)), (20, Span::from_ns(100))] {
+            let log = recorded(Vec::new(), FIXED, ms);
+            let policy = PolicyKind::RoundRobin { timeslice };
+            let change = PolicyChange { on: None, policy };
+            let answer = what_if(&log, &[change], &mut |_| true).unwrap().log;
+            assert_eq!(answer.cpus[0].lost_from, None);
+            assert!(answer.cpus[0].records.bytes() > 2 * log.cpus[0].records.bytes());
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_says_from_when_on_it_is_missing() {
+        let log = recorded(Vec::new(), FIXED, 20);
+        let watch = &mut |_: Progress| true;
+        let mut recorder = Watch::new(&log, watch).recorder(ENTRY + 8);
+        let idle = Decision {
+            next: punctual_kern::Next::Idle,
+            arm: None,
+            refused: None,
         };
-        let change = PolicyChange { on: None, policy };
-        let answer = what_if(&log, &[change], &mut |_| true).unwrap().log;
-        assert_eq!(answer.cpus[0].lost_from, None);
-        assert!(answer.cpus[0].records.bytes() > 2 * log.cpus[0].records.bytes());
+        for now in [1, 2, 3].map(Instant::from_ticks) {
+            recorder.begin(&Entry::at(now, &punctual_kern::Event::Tick));
+            recorder.decision(now, &idle);
+        }
+        assert_eq!(recorder.lost_from(), Some(Instant::from_ticks(2)));
+        assert_eq!(recorder.records().iter().count(), 2);
     }
 }

@@ -90,14 +90,13 @@ impl Records {
         Records { words }
     }
 
-    /// None yet, with room for so many bytes of them, which take no memory before they are there.
+    /// Makes room for so many bytes more, which take no memory before they are there. O(1)
+    /// amortized.
     ///
     /// # Errors
     /// When there is not that much memory.
-    pub fn with_capacity(bytes: usize) -> Result<Records, TryReserveError> {
-        let mut words = Vec::new();
-        words.try_reserve_exact(bytes / size_of::<u64>())?;
-        Ok(Records { words })
+    pub fn try_reserve(&mut self, bytes: usize) -> Result<(), TryReserveError> {
+        self.words.try_reserve(bytes / size_of::<u64>())
     }
 
     /// Appends a record. O(1) amortized.

@@ -340,7 +340,8 @@ fn tables_name_no_thread_and_no_resource_that_has_no_line() {
         from: Source::Local(ThreadId::new(thread, 0)),
         strict: false,
     };
-    let mistakes: [(&str, &dyn Fn(&mut CpuTables)); 6] = [
+    type Change<'a> = &'a dyn Fn(&mut CpuTables);
+    let mistakes: [(&str, Change<'_>); 6] = [
         ("2 threads, and room for 1", &|cpu| cpu.capacity.threads = 1),
         ("thread 2 has no line of its own", &|cpu| {
             cpu.uses.push((2, used(0)));
