@@ -8,6 +8,7 @@
 mod base;
 mod feature;
 mod hierarchy;
+mod locks;
 mod machine;
 mod resources;
 mod slices;
@@ -70,7 +71,7 @@ impl Mix {
                     discarded,
                 };
                 return match wanted {
-                    Some(_) => self.with_slices(drawn, Random::at(random.clone().bits(), &[1])),
+                    Some(_) => self.with_the_last(drawn, random.clone().bits()),
                     None => drawn,
                 };
             }
@@ -90,22 +91,37 @@ impl Mix {
         }
         let listed = |feature: &Feature| self.chances.iter().find(|(f, _)| f == feature);
         let mut drawn = |feature: &Feature| listed(feature).is_some_and(|c| random.happens(c.1));
-        let others = Feature::ALL.into_iter().filter(|f| *f != Feature::Slices);
+        let others = Feature::ALL.into_iter().filter(|f| !f.comes_last());
         Some(others.filter(|f| drawn(f)).collect())
     }
 
-    /// Slices come last, from a stream of their own: systems without them stay what they are.
-    fn with_slices(&self, mut drawn: Drawn, mut random: Random) -> Drawn {
-        let chance = self.chances.iter().find(|(f, _)| *f == Feature::Slices);
-        let before = drawn.system.clone();
-        if chance.is_some_and(|(_, chance)| random.happens(*chance)) {
-            slices::slices(&mut random, Scale::Any, &mut drawn.system);
-        }
-        match drawn.system.validate() {
-            Ok(()) if drawn.system != before => drawn.features.push(Feature::Slices),
-            _ => drawn.system = before,
+    /// The features that come last, each from a stream of its own.
+    fn with_the_last(&self, mut drawn: Drawn, seed: u64) -> Drawn {
+        let last = Feature::ALL.into_iter().filter(|f| f.comes_last());
+        for (stream, feature) in (1..).zip(last) {
+            let mut random = Random::at(seed, &[stream]);
+            let chance = self.chances.iter().find(|(f, _)| *f == feature);
+            if !chance.is_some_and(|(_, chance)| random.happens(*chance)) {
+                continue;
+            }
+            let before = drawn.system.clone();
+            feature.apply(&mut random, self.scale_of(&before), &mut drawn.system);
+            match drawn.system.validate() {
+                Ok(()) if drawn.system != before => drawn.features.push(feature),
+                _ => drawn.system = before,
+            }
         }
         drawn
+    }
+
+    /// The scale from which a system was drawn.
+    fn scale_of(&self, system: &System) -> Scale {
+        let mut separations = system.tasks.iter().filter_map(|t| t.class.min_separation());
+        match self.scale {
+            Scale::Any if separations.any(|s| s.as_ns() >= 1_000_000) => Scale::Milliseconds,
+            Scale::Any => Scale::Ticks,
+            settled => settled,
+        }
     }
 
     fn attempt(&self, random: &mut Random, wanted: &[Feature]) -> (System, Vec<Feature>) {

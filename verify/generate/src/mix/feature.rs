@@ -3,7 +3,7 @@
 use punctual_model::System;
 
 use super::base::Scale;
-use super::{hierarchy, machine, resources, slices, tasks};
+use super::{hierarchy, locks, machine, resources, slices, tasks};
 use crate::random::Random;
 
 /// Something that makes a system harder than synchronous independent periodic tasks on one CPU.
@@ -53,11 +53,13 @@ pub enum Feature {
     Requirements,
     /// Jobs that need more than they may are demoted, stopped or told, instead of throttled.
     OverrunRules,
+    /// Tasks of a server that lock.
+    ServerLocks,
 }
 
 impl Feature {
     /// All of them, in the order in which they are applied.
-    pub const ALL: [Feature; 22] = [
+    pub const ALL: [Feature; 23] = [
         Feature::SeveralCpus,
         Feature::Servers,
         Feature::Nesting,
@@ -80,6 +82,7 @@ impl Feature {
         Feature::Requirements,
         Feature::OverrunRules,
         Feature::Slices,
+        Feature::ServerLocks,
     ];
 
     /// The word in reports.
@@ -107,6 +110,7 @@ impl Feature {
             Feature::Reserves => "reserves",
             Feature::Requirements => "requirements",
             Feature::OverrunRules => "overrun-rules",
+            Feature::ServerLocks => "server-locks",
         }
     }
 
@@ -119,7 +123,13 @@ impl Feature {
                 | Feature::Slots
                 | Feature::OwnTime
                 | Feature::Slices
+                | Feature::ServerLocks
         )
+    }
+
+    /// Whether it comes last, from a stream of its own: systems without it stay what they are.
+    pub(super) const fn comes_last(self) -> bool {
+        matches!(self, Feature::Slices | Feature::ServerLocks)
     }
 
     /// How many of 1,000 systems have it in a usual mix: about three features per system.
@@ -129,7 +139,9 @@ impl Feature {
             Feature::Servers => 300,
             // They need a scheduler to begin with.
             Feature::Nesting | Feature::OwnTime | Feature::Slices => 500,
-            Feature::Jitter | Feature::Precedence | Feature::Resources => 200,
+            Feature::Jitter | Feature::Precedence | Feature::Resources | Feature::ServerLocks => {
+                200
+            }
             Feature::Slots | Feature::Suspension | Feature::Aperiodic => 150,
             _ => 100,
         }
@@ -160,6 +172,7 @@ impl Feature {
             Feature::Reserves => machine::reserves,
             Feature::Requirements => machine::requirements,
             Feature::OverrunRules => tasks::overrun_rules,
+            Feature::ServerLocks => locks::server_locks,
         };
         apply(random, scale, system);
     }

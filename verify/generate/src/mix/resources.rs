@@ -1,7 +1,8 @@
 //! Resources: which tasks lock what, for how long, nested or one after the other.
 
 use punctual_model::{
-    AtBudgetEnd, Class, Mode, Ns, PolicyKind, Protocol, Resource, ResourceId, System, Use, Work,
+    AtBudgetEnd, Class, Mode, Ns, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, System,
+    Task, Use, Work,
 };
 
 use super::base::Scale;
@@ -15,8 +16,10 @@ fn protocol(random: &mut Random, policy: PolicyKind<Ns>) -> Protocol {
         Protocol::NonPreemptive,
     ];
     let edf = [Protocol::StackResource, Protocol::NonPreemptive];
+    let without_urgency = [Protocol::Inheritance, Protocol::NonPreemptive];
     let drawn = match policy {
         PolicyKind::EarliestDeadlineFirst => random.pick(&edf),
+        PolicyKind::Fifo => random.pick(&without_urgency),
         _ => random.pick(&fixed),
     };
     drawn.copied().unwrap_or_default()
@@ -45,29 +48,77 @@ pub(super) fn resources(random: &mut Random, _: Scale, system: &mut System) {
             })
             .filter(|_| random.happens(700))
             .collect();
-        let Ok(id) = u16::try_from(system.resources.len()).map(ResourceId) else {
+        if u16::try_from(system.resources.len()).is_err() {
             return;
-        };
-        if !preemptive || users.len() < 2 {
-            continue;
         }
-        system.resources.push(Resource {
-            name: format!("r{index}"),
-            protocol: protocol(random, policy),
-            at_budget_end: if random.happens(500) {
-                AtBudgetEnd::Overrun
-            } else {
-                AtBudgetEnd::CheckFirst
-            },
-        });
-        for user in users {
-            lock(random, system, user, id);
+        if preemptive {
+            let _ = among(random, system, (policy, format!("r{index}")), &users);
         }
     }
 }
 
+/// The tasks of a scheduler that may lock.
+pub(super) fn lockers(system: &System, node: SchedulerId) -> Vec<usize> {
+    let tasks = system.tasks.iter().enumerate();
+    let called =
+        |task: &Task| matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
+    let locks = tasks.filter(|(_, task)| task.scheduler == Some(node) && called(task));
+    locks.map(|(index, _)| index).collect()
+}
+
+/// One more resource for two or more of these tasks, which one node orders by this policy.
+pub(super) fn share(
+    random: &mut Random,
+    system: &mut System,
+    policy: PolicyKind<Ns>,
+    tasks: &[usize],
+) -> Option<()> {
+    let mut users = tasks.to_vec();
+    random.shuffle(&mut users);
+    let left_out = random.index(users.len().saturating_sub(1).max(1));
+    users.truncate(users.len() - left_out);
+    let name = format!("r{}", system.resources.len());
+    among(random, system, (policy, name), &users)
+}
+
+/// A resource that these tasks lock; `None` where there are too few.
+fn among(
+    random: &mut Random,
+    system: &mut System,
+    (policy, name): (PolicyKind<Ns>, String),
+    users: &[usize],
+) -> Option<()> {
+    let id = u16::try_from(system.resources.len()).map(ResourceId).ok()?;
+    if users.len() < 2 {
+        return None;
+    }
+    let protocol = protocol(random, policy);
+    declare(random, system, (protocol, name));
+    for user in users {
+        lock(random, system, *user, id);
+    }
+    Some(())
+}
+
+/// A resource that nobody locks yet.
+pub(super) fn declare(
+    random: &mut Random,
+    system: &mut System,
+    (protocol, name): (Protocol, String),
+) {
+    system.resources.push(Resource {
+        name,
+        protocol,
+        at_budget_end: if random.happens(500) {
+            AtBudgetEnd::Overrun
+        } else {
+            AtBudgetEnd::CheckFirst
+        },
+    });
+}
+
 /// One more section of this task: behind its others, or inside the last of them.
-fn lock(random: &mut Random, system: &mut System, user: usize, resource: ResourceId) {
+pub(super) fn lock(random: &mut Random, system: &mut System, user: usize, resource: ResourceId) {
     let task = &mut system.tasks[user];
     let used: u64 = task
         .uses
