@@ -138,7 +138,7 @@ impl Walk<'_> {
         for (id, child) in children(self.system, (self.cpu, scheduler)) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
-                    let entity = server::entity_of(id, child, server, node.policy)?;
+                    let entity = server::entity_of(self.system, id, child, server, node.policy)?;
                     self.add_overrun(&mut node, id, &entity)?;
                     node.entities.push(entity);
                 }

@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind};
+use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind, System};
 
 use super::{PREEMPTIVE, Walk};
 use crate::blocking::budget_end;
@@ -189,6 +189,7 @@ fn steps(
 
 /// A server among the entities of its parent.
 pub(super) fn entity_of(
+    system: &System,
     id: SchedulerId,
     child: &punctual_model::Scheduler,
     server: &punctual_model::Server<punctual_model::Ns>,
@@ -202,12 +203,21 @@ pub(super) fn entity_of(
         );
         return Err(invalid(&what));
     }
-    let kept = match server.kind {
-        ServerKind::Deferrable => period.saturating_sub(budget.as_span()),
-        ServerKind::Polling
-        | ServerKind::Sporadic
-        | ServerKind::ConstantBandwidth
-        | ServerKind::PeriodicResource => Span::ZERO,
+    let by_clock = matches!(
+        server.kind,
+        ServerKind::Polling | ServerKind::PeriodicResource
+    );
+    let keeps = match server.kind {
+        ServerKind::Deferrable => true,
+        // While a section waits for the next budget, nothing passes of this one.
+        ServerKind::Polling | ServerKind::PeriodicResource => {
+            !budget_end::unused(system, id).is_zero()
+        }
+        ServerKind::Sporadic | ServerKind::ConstantBandwidth => false,
+    };
+    let kept = match keeps {
+        true => period.saturating_sub(budget.as_span()),
+        false => Span::ZERO,
     };
     let runs_through = matches!(
         policy,
@@ -227,9 +237,9 @@ pub(super) fn entity_of(
         priority: child.priority.number(),
         section: if runs_through { budget } else { Work::ZERO },
         whole: false,
-        arrival: match server.kind {
-            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(Span::ZERO),
-            _ => Arrival::Free,
+        arrival: match by_clock && !keeps {
+            true => Arrival::Clock(Span::ZERO),
+            false => Arrival::Free,
         },
         cost: Cost {
             wcet: budget,
