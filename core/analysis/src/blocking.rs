@@ -23,12 +23,14 @@
 //!
 //! # Assumptions
 //! 1. No section is longer than declared (`kern` takes its urgency away, then), and no job suspends
-//!    itself inside of one.
+//!    itself inside of one. A section ends before the one around it does: to give back takes time.
 //! 2. Locks of one job are properly nested and their order has no circle (checked by the model).
-//! 3. In a busy window less urgent work runs only to end the sections that it had begun before: it
+//! 3. Where users of a resource are apart, a holder below a server never waits inside of its section,
+//!    neither for a lock nor for budget ([`limits`] refuses what may).
+//! 4. In a busy window less urgent work runs only to end the sections that it had begun before: it
 //!    blocks the window once, not each job in it. A section begins with its lock, which may be at
 //!    the very start of the window: it counts in full.
-//! 4. Where protocols are nested in each other, every less urgent holder is taken to block once.
+//! 5. Where protocols are nested in each other, every less urgent holder is taken to block once.
 //!
 //! Sources: Sha, Rajkumar and Lehoczky 1990; Baker 1991; Baruah 2006 (SRP in processor demand);
 //! Burns, Gutierrez, Aldea and Gonzalez 2014 (deadline floors, the same bounds as SRP).
@@ -162,6 +164,7 @@ impl Locks {
             policy,
             waiting,
             ceilings: Ceilings::of(system, (cpu, scheduler), policy, waiting),
+            overruns_are_owed: budget_end::are_owed(system, scheduler),
         };
         for (id, task) in tasks(system) {
             if task.cpu == cpu && !task.uses.is_empty() {
@@ -363,6 +366,8 @@ struct Place<'a> {
     scheduler: Option<SchedulerId>,
     policy: PolicyKind<Ns>,
     ceilings: Ceilings,
+    /// Sections that go on at the end of a budget are counted in the supply.
+    overruns_are_owed: bool,
 }
 
 impl Place<'_> {
@@ -385,6 +390,10 @@ impl Place<'_> {
             };
             let above = self.ceilings.shared_above[r];
             if !escapes && self.is_local_to_a_child(section.resource, who, above) {
+                continue;
+            }
+            if self.overruns_are_owed && !in_background && budget_end::goes_on(self.system, section)
+            {
                 continue;
             }
             // A ceiling is the same in either mode; a task that waits for a reader wants to write.

@@ -145,7 +145,8 @@ fn is_whole(node: &Node) -> bool {
 /// budget when it wakes up; else only those of full budgets.
 pub(crate) fn keeps_short_deadlines(node: &Node) -> bool {
     let sections = node.entities.iter().any(|c| c.section > UNIT) || node.background.is_some();
-    is_whole(node) && !sections && node.locks.is_empty() && node.held_above.is_zero()
+    let locks = !node.locks.is_empty() || !node.held_above.is_zero();
+    is_whole(node) && !sections && !locks && node.unserved.is_empty()
 }
 
 /// Whether the demand decides here. Work that waits for others, and a budget that may be kept, come

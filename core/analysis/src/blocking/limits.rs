@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{
     AtBudgetEnd, CpuId, Ns, PolicyKind, Protocol, Resource, ResourceId, Server, ServerKind, Supply,
-    System, Task, TaskId,
+    System, Task, TaskId, Use,
 };
 
 use crate::lookup::{NodeId, ancestors, node_of, policy_of, task_name, tasks};
@@ -54,8 +54,9 @@ pub(crate) fn cpus(system: &System) -> impl Iterator<Item = CpuId> + '_ {
 }
 
 fn users(system: &System, resource: ResourceId) -> Vec<(TaskId, &Task)> {
-    let uses = |task: &Task| task.uses.iter().any(|u| u.resource == resource);
-    tasks(system).filter(|(_, task)| uses(task)).collect()
+    tasks(system)
+        .filter(|(_, task)| uses(task, resource))
+        .collect()
 }
 
 /// Nodes from that of a task up to its CPU's own.
@@ -82,7 +83,61 @@ fn unbounded(
         }
     }
     let apart = rest.iter().find(|(_, t)| node_of(t) != node_of(first.1))?;
-    together(system, resource, users).map(|why| (apart.0, why))
+    let why = together(system, resource, users).map(|why| (apart.0, why));
+    why.or_else(|| stops_inside(system, id, users))
+}
+
+/// A holder below a server that may have to wait inside of its section, for another lock or for
+/// budget: as long as that takes, it keeps users beside its server waiting.
+fn stops_inside(
+    system: &System,
+    id: ResourceId,
+    users: &[(TaskId, &Task)],
+) -> Option<(TaskId, String)> {
+    let is_served = |task: &Task| {
+        let mut above = ancestors(system, task.scheduler);
+        above.any(|(_, scheduler)| matches!(scheduler.supply, Supply::Server(_)))
+    };
+    let rule = |id: ResourceId| system.resources.get(id.index()).map(|r| r.at_budget_end);
+    for (task, model) in users.iter().filter(|(_, task)| is_served(task)) {
+        for section in model.uses.iter().filter(|u| lies_inside(model, u, id)) {
+            let inner = system.resources.get(section.resource.index())?;
+            let mut others = system.tasks.iter();
+            let waits = inner.protocol == Protocol::Inheritance
+                || others.any(|t| super::locks_in_background(t) && uses(t, section.resource));
+            let stops = inner.at_budget_end == AtBudgetEnd::CheckFirst
+                && rule(id) == Some(AtBudgetEnd::Overrun);
+            if waits || stops {
+                let name = &inner.name;
+                let what = if waits { "that lock" } else { "budget" };
+                let why = format!(
+                    "its section locks {name} inside, and may wait for {what} while users beside \
+                     its server wait for it"
+                );
+                return Some((*task, why));
+            }
+        }
+    }
+    None
+}
+
+fn uses(task: &Task, resource: ResourceId) -> bool {
+    task.uses.iter().any(|u| u.resource == resource)
+}
+
+/// Whether a section of a task is inside of its section on `outer`, at any depth.
+fn lies_inside(task: &Task, section: &Use, outer: ResourceId) -> bool {
+    let mut around = section.inside;
+    // Each step goes one section outwards.
+    for _ in 0..task.uses.len() {
+        let Some(resource) = around else { return false };
+        if resource == outer {
+            return true;
+        }
+        let mut all = task.uses.iter();
+        around = all.find(|u| u.resource == resource).and_then(|u| u.inside);
+    }
+    false
 }
 
 /// The fault of one user in its own node.

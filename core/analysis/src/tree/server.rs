@@ -29,7 +29,9 @@ const REPLENISHMENTS: u64 = 8;
 const MOST_STEPS: usize = 12;
 
 impl Walk<'_> {
-    /// A holder below a server may go on beyond its budget, which the next one pays back: once.
+    /// A holder below a server may go on beyond its budget, which the next one pays back: once. A
+    /// polling server has work from the beginning of its period up to there. Others may wake up
+    /// shortly before their deadline: then what is beyond has less time than any deadline.
     pub(super) fn add_overrun(
         &self,
         node: &mut Node,
@@ -39,12 +41,23 @@ impl Walk<'_> {
         let overrun = budget_end::overrun(self.system, id)?;
         if !overrun.is_zero() {
             let mut entity = server.clone();
-            entity.requests = RequestBound::of_jobs(None, overrun, server.kept);
+            if server.arrival == Arrival::Free || !self.is_polling(id) {
+                entity.kept = server.deadline;
+            }
+            entity.requests = RequestBound::of_jobs(None, overrun, entity.kept);
             entity.section = Work::ZERO;
             entity.arrival = Arrival::Free;
             node.unserved.push(Unserved { child: id, entity });
         }
         Ok(())
+    }
+
+    fn is_polling(&self, id: SchedulerId) -> bool {
+        let scheduler = self.system.schedulers.get(id.index());
+        scheduler.is_some_and(|s| {
+            matches!(s.supply, punctual_model::Supply::Server(server)
+                if server.kind == ServerKind::Polling)
+        })
     }
 
     /// The budget of the server at `place`, which is given within `response`.

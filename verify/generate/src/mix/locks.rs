@@ -186,6 +186,6 @@ fn across(
     let name = format!("r{}", system.resources.len());
     resources::declare(random, system, (Protocol::ImmediateCeiling, name));
     for user in [inside, beside] {
-        resources::lock(random, system, user, resource);
+        resources::lock(random, system, user, (resource, 1));
     }
 }

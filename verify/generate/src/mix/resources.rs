@@ -52,7 +52,7 @@ pub(super) fn resources(random: &mut Random, _: Scale, system: &mut System) {
             return;
         }
         if preemptive {
-            let _ = among(random, system, (policy, format!("r{index}")), &users);
+            let _ = among(random, system, (policy, format!("r{index}"), 0), &users);
         }
     }
 }
@@ -78,14 +78,15 @@ pub(super) fn share(
     let left_out = random.index(users.len().saturating_sub(1).max(1));
     users.truncate(users.len() - left_out);
     let name = format!("r{}", system.resources.len());
-    among(random, system, (policy, name), &users)
+    among(random, system, (policy, name, 1), &users)
 }
 
-/// A resource that these tasks lock; `None` where there are too few.
+/// A resource that these tasks lock; `None` where there are too few. A section inside of another
+/// is shorter by so much.
 fn among(
     random: &mut Random,
     system: &mut System,
-    (policy, name): (PolicyKind<Ns>, String),
+    (policy, name, shorter): (PolicyKind<Ns>, String, u64),
     users: &[usize],
 ) -> Option<()> {
     let id = u16::try_from(system.resources.len()).map(ResourceId).ok()?;
@@ -95,7 +96,7 @@ fn among(
     let protocol = protocol(random, policy);
     declare(random, system, (protocol, name));
     for user in users {
-        lock(random, system, *user, id);
+        lock(random, system, *user, (id, shorter));
     }
     Some(())
 }
@@ -117,8 +118,14 @@ pub(super) fn declare(
     });
 }
 
-/// One more section of this task: behind its others, or inside the last of them.
-pub(super) fn lock(random: &mut Random, system: &mut System, user: usize, resource: ResourceId) {
+/// One more section of this task: behind its others, or inside the last of them and shorter than
+/// that by so much. (What is given back at one instant ends at one end of a budget.)
+pub(super) fn lock(
+    random: &mut Random,
+    system: &mut System,
+    user: usize,
+    (resource, shorter): (ResourceId, u64),
+) {
     let task = &mut system.tasks[user];
     let used: u64 = task
         .uses
@@ -129,7 +136,7 @@ pub(super) fn lock(random: &mut Random, system: &mut System, user: usize, resour
     let budget = task.class.budget().map_or(0, Work::as_ns);
     let outer = task.uses.last().copied().filter(|_| random.happens(500));
     let room = match outer {
-        Some(outer) => outer.length.as_ns(),
+        Some(outer) => outer.length.as_ns().saturating_sub(shorter),
         None => budget.saturating_sub(used) / 2,
     };
     if room == 0 {
