@@ -285,6 +285,9 @@ impl Case<'_> {
             let ratio = u32::try_from(ratio).unwrap_or(u32::MAX);
             let task = &self.stage.system.tasks[row.task.index()];
             let supply = tightness::supply_of(self.stage.system, task);
+            if let Some(branch) = tightness::lock_branch(self.stage.system, task) {
+                tally.branch(branch);
+            }
             for sharpness in [
                 tally.sharpness.entry(row.test.name.into()).or_default(),
                 tally.supplies.entry(supply).or_default(),

@@ -26,7 +26,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 22] = [
+pub const ALL: [Mutant; 23] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -159,6 +159,12 @@ pub const ALL: [Mutant; 22] = [
         analysis,
         fund: entries_thrice,
     },
+    Mutant {
+        mistake: "forgets the locks of tasks in servers",
+        features: &[Feature::ServerLocks],
+        analysis: without_locks_in_servers,
+        fund: funding,
+    },
 ];
 
 /// The claim of the analysis about a changed system, whatever it required beyond deadlines.
@@ -255,6 +261,19 @@ fn without_blocking(system: &System) -> Result<Claim, AnalysisError> {
             task.uses.clear();
         }
         system.resources.clear();
+    })
+}
+
+fn without_locks_in_servers(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |changed| {
+        for task in &mut changed.tasks {
+            let home = task
+                .scheduler
+                .and_then(|id| system.schedulers.get(id.index()));
+            if home.is_some_and(|home| matches!(home.supply, Supply::Server(_))) {
+                task.uses.clear();
+            }
+        }
     })
 }
 

@@ -3,8 +3,8 @@
 use crate::common::{EDF, FP, bounds, periodic, span, work};
 use punctual_analysis::{Subject, admit, is_admitted};
 use punctual_model::{
-    AtBudgetEnd, CpuId, Mode, PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler,
-    SchedulerId, Server, ServerKind, Supply, System, TaskId, Trust, Use,
+    AtBudgetEnd, CpuId, Mode, OnOverrun, PolicyKind, Priority, Protocol, Resource, ResourceId,
+    Scheduler, SchedulerId, Server, ServerKind, Supply, System, TaskId, Trust, Use,
 };
 
 fn resource(system: &mut System, protocol: Protocol) -> ResourceId {
@@ -161,8 +161,82 @@ fn a_holder_that_overruns_its_server_costs_both_sides() {
     // may find one left of each budget, of no use: 3 in 20.
     system.resources[0].at_budget_end = AtBudgetEnd::CheckFirst;
     assert_eq!(bounds(&system), [20 + 2, 40 + 3, 4 + 5].map(Some));
+    // While a section waits for the next budget, the one that is left is kept: it may come just
+    // before the next.
     system.tasks[1].uses[0].length = work(2);
-    assert_eq!(bounds(&system), [20 + 2, 60 + 1, 4 + 5].map(Some));
+    assert_eq!(bounds(&system), [20 + 2, 60 + 1, 4 + 4 + 5].map(Some));
+}
+
+#[test]
+fn a_section_blocks_or_is_owed_and_counts_once() {
+    let mut system = periodic(FP, &[(2, 40, 40), (3, 60, 60), (5, 50, 50)]);
+    let home = server(&mut system, ServerKind::Polling, 4, 20, 9);
+    system.tasks[0].scheduler = Some(home);
+    system.tasks[1].scheduler = Some(home);
+    let r = resource(&mut system, Protocol::ImmediateCeiling);
+    lock(&mut system, 0, r, 1, Mode::Exclusive);
+    lock(&mut system, 1, r, 1, Mode::Exclusive);
+    // One of them at a time goes on at the end of a budget, and is done before the next.
+    let once = [20 + 3, 40 + 4, 4 + 1 + 5].map(Some);
+    assert_eq!(bounds(&system), once);
+    // Readers go on together.
+    let mut readers = system.clone();
+    for task in &mut readers.tasks[..2] {
+        task.uses[0].mode = Mode::Shared;
+    }
+    assert_eq!(bounds(&readers)[0], Some(20 + 4));
+    // A section may begin while another task suspends itself, and block it when it resumes.
+    system.tasks[1].max_suspension = span(1);
+    assert_eq!(bounds(&system)[0], Some(20 + 4));
+}
+
+#[test]
+fn what_a_bandwidth_server_gives_beyond_its_budget_may_have_no_time_at_all() {
+    let mut system = periodic(EDF, &[(1, 10, 10), (3, 300, 300)]);
+    let home = server(&mut system, ServerKind::ConstantBandwidth, 3, 30, 9);
+    system.tasks[1].scheduler = Some(home);
+    let before = bounds(&system)[0].expect("admitted");
+    let r = resource(&mut system, Protocol::ImmediateCeiling);
+    lock(&mut system, 1, r, 3, Mode::Exclusive);
+    assert_eq!(bounds(&system)[0], Some(before + 3));
+}
+
+/// A task on the CPU shares a resource with one below a server, which locks another one inside.
+fn nested_below_a_server(protocol: Protocol, rules: [AtBudgetEnd; 2]) -> System {
+    let mut system = periodic(FP, &[(2, 40, 40), (4, 60, 60)]);
+    let home = server(&mut system, ServerKind::Polling, 4, 10, 2);
+    system.tasks[0].priority = Priority::new(3);
+    system.tasks[1].scheduler = Some(home);
+    let shared = resource(&mut system, Protocol::ImmediateCeiling);
+    let inner = resource(&mut system, protocol);
+    lock(&mut system, 0, shared, 1, Mode::Exclusive);
+    lock(&mut system, 1, shared, 3, Mode::Exclusive);
+    lock(&mut system, 1, inner, 2, Mode::Exclusive);
+    system.tasks[1].uses[1].inside = Some(shared);
+    for (resource, rule) in system.resources.iter_mut().zip(rules) {
+        resource.at_budget_end = rule;
+    }
+    system
+}
+
+#[test]
+fn a_holder_that_others_beside_its_server_wait_for_never_waits_itself() {
+    use AtBudgetEnd::{CheckFirst, Overrun};
+    let ceiling = Protocol::ImmediateCeiling;
+    for rules in [[Overrun; 2], [CheckFirst; 2], [CheckFirst, Overrun]] {
+        let verdict = admit(&nested_below_a_server(ceiling, rules)).expect("small numbers");
+        assert!(verdict.admitted, "{rules:?}");
+    }
+    let waits_for_a_lock = nested_below_a_server(Protocol::Inheritance, [CheckFirst; 2]);
+    let waits_for_budget = nested_below_a_server(ceiling, [Overrun, CheckFirst]);
+    let mut waits_for_background = nested_below_a_server(ceiling, [Overrun; 2]);
+    waits_for_background.tasks[1].on_overrun = OnOverrun::Demote;
+    for system in [waits_for_a_lock, waits_for_budget, waits_for_background] {
+        let verdict = admit(&system).expect("small numbers");
+        let reason = &verdict.refusals[0].reason;
+        assert!(reason.contains("inside, and may wait for"), "{reason}");
+        assert!(!is_admitted(&system).expect("valid"));
+    }
 }
 
 #[test]

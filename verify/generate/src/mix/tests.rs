@@ -1,5 +1,7 @@
 //! What is drawn means something, has what it says, and is mixed.
 
+use punctual_model::{Ns, Server, ServerKind, Supply, Task};
+
 use super::*;
 
 fn draws(mix: &Mix, count: u64) -> Vec<Drawn> {
@@ -26,6 +28,45 @@ fn more_than_a_tenth_of_all_trees_delegate_a_slice() {
     });
     let (with, all) = (with.len(), with.len() + without.len());
     assert!(10 * with > all, "{with} of {all}");
+}
+
+#[test]
+fn servers_of_every_kind_have_tasks_that_lock_apart_and_inside_and_across() {
+    let drawn = draws(&Mix::of(&Feature::ALL), 3_000);
+    let systems: Vec<&System> = drawn
+        .iter()
+        .filter(|d| d.features.contains(&Feature::ServerLocks))
+        .map(|d| &d.system)
+        .collect();
+    let home = |system: &System, task: &Task| -> Option<Server<Ns>> {
+        let id = task.scheduler.filter(|_| !task.uses.is_empty())?;
+        match system.schedulers[id.index()].supply {
+            Supply::Server(server) => Some(server),
+            _ => None,
+        }
+    };
+    let count = |has: &dyn Fn(&System, &Task) -> bool| {
+        let with = systems.iter().filter(|s| s.tasks.iter().any(|t| has(s, t)));
+        with.count()
+    };
+    for kind in ServerKind::ALL {
+        let found = count(&|s, t| home(s, t).is_some_and(|server| server.kind == kind));
+        assert!(found > 30, "{}: {found}", kind.name());
+    }
+    let inside = |t: &Task| t.uses.iter().any(|u| u.inside.is_some());
+    let nested = count(&|s, t| home(s, t).is_some() && inside(t));
+    let across = count(&|s, t| {
+        let shares = |o: &Task| {
+            let mut theirs = o.uses.iter();
+            theirs.any(|u| t.uses.iter().any(|own| own.resource == u.resource))
+        };
+        let mut apart = s.tasks.iter().filter(|o| o.scheduler != t.scheduler);
+        home(s, t).is_some() && apart.any(shares)
+    });
+    assert!(
+        nested > 30 && across > 10,
+        "{nested} nested, {across} across"
+    );
 }
 
 #[test]
