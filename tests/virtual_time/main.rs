@@ -15,6 +15,7 @@ mod groups;
 mod live_tree;
 mod overrun_costs;
 mod overrun_locks;
+mod overrun_servers;
 mod own_time;
 mod slots;
 mod soundness;

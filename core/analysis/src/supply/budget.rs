@@ -26,8 +26,9 @@
 //!   back T after it was there. T where the bounded list may have to merge: while there is work it
 //!   merges at most once, at the beginning, and nothing moves past T after the last use before.
 //!
-//! Where a holder of a lock may overrun a budget and pay back from the next (`blocking`), so much
-//! of the supply was used before the window began.
+//! Where a holder of a lock may overrun a budget by x and pay back from the next (`blocking`), so
+//! much of the supply was used before the window began. The budget that was used up then may have
+//! paid back for the one before it: using it up takes Q − x, and `wait` is x more, up to T.
 //!
 //! # Assumptions
 //! 1. R ≤ T: shown at the parent, else there is no such supply.
@@ -89,8 +90,9 @@ impl Budget {
         if served.usable.is_zero() || served.response > served.period {
             return None;
         }
-        // What is of no use of the last budget may be what is left of it.
-        let after_use = served.period.saturating_sub(served.usable.as_span());
+        // What is of no use of the last budget may be what is left of it, and it may have paid back.
+        let used = served.usable.saturating_sub(served.overrun);
+        let after_use = served.period.saturating_sub(used.as_span());
         let wait = match served.kind {
             ServerKind::Polling => served.period,
             ServerKind::Sporadic if served.merges => served.period,

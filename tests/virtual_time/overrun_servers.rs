@@ -1,0 +1,164 @@
+//! What a server gives to the end of a section, and pays back, delays nobody beyond the bounds.
+//!
+//! Jobs come once in a long while, at instants a few ticks apart, around the ends of two budgets in a
+//! row: the second one may have paid back for the first, and end early.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use punctual::{
+    Class, Cpu, CpuId, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId, Work,
+    Workloads, admit, simulate,
+};
+use punctual_generate::Dice;
+use punctual_kern::TraceEvent;
+use punctual_model::{
+    AtBudgetEnd, Mode, Ns, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
+    ServerKind, Supply, Trust, Use,
+};
+use punctual_trace::Record;
+
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+const LONG: u64 = 1_000;
+
+fn task(name: String, period: u64, wcet: u64, priority: u32, phase: u64) -> Task {
+    let class = Class::Periodic {
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(period),
+    };
+    let mut task = Task::new(name, CpuId(0), class);
+    task.priority = Priority::new(priority);
+    task.phase = Span::from_ns(phase);
+    task
+}
+
+/// A server beside a more urgent task that begins later, and three to five tasks below the server.
+fn system(seed: u64) -> System {
+    let mut dice = Dice::new(seed);
+    let policy = [FIXED, EDF][dice.index(2)];
+    let period = 8 + dice.below(13);
+    let budget = 2 + dice.below(period / 2);
+    let kind = ServerKind::ALL[dice.index(ServerKind::ALL.len())];
+    let mut system = System {
+        cpus: vec![Cpu {
+            name: "0".into(),
+            host: None,
+            policy: [FIXED, EDF][dice.index(2)],
+        }],
+        schedulers: vec![Scheduler {
+            name: "s".into(),
+            cpu: CpuId(0),
+            parent: None,
+            policy,
+            priority: Priority::new(5),
+            supply: Supply::Server(Server {
+                kind,
+                budget: Work::from_ns(budget),
+                period: Span::from_ns(period),
+            }),
+            trust: Trust::Inline,
+            quota: None,
+            receiver: None,
+            fallback: None,
+            code: None,
+        }],
+        ..System::default()
+    };
+    let ceiling = match policy {
+        FIXED => Protocol::ImmediateCeiling,
+        _ => Protocol::StackResource,
+    };
+    for name in ["a", "b"] {
+        let rules = [
+            AtBudgetEnd::Overrun,
+            AtBudgetEnd::Overrun,
+            AtBudgetEnd::CheckFirst,
+        ];
+        system.resources.push(Resource {
+            name: name.into(),
+            protocol: [Protocol::Inheritance, ceiling][dice.index(2)],
+            at_budget_end: rules[dice.index(3)],
+        });
+    }
+    let room = period - budget;
+    let above = dice.below(room + 1);
+    if above > 0 {
+        let phase = period * (1 + dice.below(3));
+        system.tasks.push(task("above".into(), period, above, 9, phase));
+    }
+    let count = 3 + dice.below(3);
+    for index in 0..count {
+        let wcet = 1 + dice.below(budget + 2);
+        let priority = 1 + dice.below(4) as u32;
+        let often = dice.below(4) == 0;
+        let separation = if often { period * (2 + dice.below(3)) } else { LONG };
+        let phase = dice.below(2 * period + 3);
+        let mut task = task(format!("t{index}"), separation, wcet, priority, phase);
+        task.scheduler = Some(SchedulerId(0));
+        if dice.below(3) > 0 {
+            task.uses.push(Use {
+                resource: ResourceId(dice.index(2) as u16),
+                length: Work::from_ns(1 + dice.below(wcet.min(4))),
+                mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
+                inside: None,
+            });
+        }
+        system.tasks.push(task);
+    }
+    system
+}
+
+/// The longest response of each task.
+fn responses(system: &System) -> Vec<u64> {
+    let options = SimOptions {
+        duration: Some(Span::from_ns(2 * LONG)),
+        ..SimOptions::default()
+    };
+    let log = simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let mut longest = vec![0; system.tasks.len()];
+    for (now, record) in &log.cpus[0].records {
+        if let Record::Trace(TraceEvent::Completed {
+            thread, arrival, ..
+        }) = record
+        {
+            let task: TaskId = log.tables.cpus[0].threads[thread.index()].0;
+            let response = now.since(arrival).ticks();
+            longest[task.index()] = response.max(longest[task.index()]);
+        }
+    }
+    longest
+}
+
+#[test]
+fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() {
+    let from: u64 = std::env::var("FROM").map_or(0, |t| t.parse().unwrap());
+    let n: u64 = std::env::var("N").map_or(3_000, |t| t.parse().unwrap());
+    let (mut admitted, mut wrong, mut exact) = (0, 0, 0);
+    for seed in from..from + n {
+        let system = system(seed);
+        if system.validate().is_err() {
+            continue;
+        }
+        let verdict = admit(&system).unwrap();
+        if !verdict.admitted {
+            continue;
+        }
+        admitted += 1;
+        for (task, seen) in responses(&system).into_iter().enumerate() {
+            let bound = verdict.tasks[task].response_bound.unwrap().as_ns();
+            exact += u64::from(seen == bound);
+            if seen > bound {
+                wrong += 1;
+                if wrong < 12 {
+                let s = &system.schedulers[0];
+                println!("seed {seed}: {} took {seen}, bound {bound}: cpu {:?} {:?} {:?}", system.tasks[task].name, system.cpus[0].policy, s.policy, s.supply);
+                for r in &system.resources { println!("   {} {:?} {:?}", r.name, r.protocol, r.at_budget_end); }
+                for t in &system.tasks { println!("   {} {:?} prio {} phase {} {:?}", t.name, t.class, t.priority.number(), t.phase.as_ns(), t.uses); }
+                }
+            }
+        }
+    }
+    println!("{admitted} admitted, {wrong} wrong, {exact} exact");
+    assert_eq!(wrong, 0);
+    assert!(admitted > 100, "{admitted}");
+}
