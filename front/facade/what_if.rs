@@ -221,7 +221,11 @@ fn play(
     let horizon = horizon.min(log.header.end.saturating_add(Span::from_ticks(1)));
     let outcome =
         punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;
-    if let Some(most) = watch.passed() {
+    // The same run again writes what its whole record has, but for details.
+    let is_whole = log.cpus.iter().all(|cpu| cpu.lost_from.is_none());
+    let is_cut = outcome.cpus.iter().any(|cpu| cpu.sink.is_full());
+    let other = (!changed && is_whole && is_cut).then(|| watch.taken());
+    if let Some(most) = watch.passed().or(other) {
         let often = most_often(log, &tables, horizon);
         return Err(WhatIfError::TooLong { most, often });
     }

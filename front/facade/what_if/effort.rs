@@ -67,6 +67,11 @@ impl Counting {
         self.refused
     }
 
+    /// Whether there was no room, with memory left.
+    pub(super) fn is_full(&self) -> bool {
+        self.lost_from.is_some() && self.refused.is_none()
+    }
+
     pub(super) fn lost_from(&self) -> Option<Instant> {
         self.lost_from
     }
@@ -140,7 +145,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The steps up to the last question, and what was counted besides up to now.
-    fn taken(&self) -> u64 {
+    pub(super) fn taken(&self) -> u64 {
         self.steps.saturating_add(self.counted.get())
     }
 
@@ -332,6 +337,19 @@ mod tests {
             assert_eq!(answer.cpus[0].lost_from, None);
             assert!(answer.cpus[0].records.bytes() > 2 * log.cpus[0].records.bytes());
         }
+    }
+
+    #[test]
+    fn the_same_run_again_writes_no_more_than_was_recorded() {
+        let turns = |timeslice| PolicyKind::RoundRobin { timeslice };
+        let mut log = recorded(Vec::new(), turns(Span::from_us(100)), 20);
+        assert!(what_if(&log, &[], &mut |_| true).is_ok());
+        log.tables.cpus[0].policy = PolicyKind::RoundRobin {
+            timeslice: Span::from_ticks(50),
+        };
+        let refusal = what_if(&log, &[], &mut |_| true).expect_err("refused");
+        let words = refusal.to_string();
+        assert!(words.contains("`0` gives a turn every 50 ticks"), "{words}");
     }
 
     #[test]
