@@ -25,8 +25,8 @@
 //! 1. No section is longer than declared (`kern` takes its urgency away, then), and no job suspends
 //!    itself inside of one. A section ends before the one around it does: to give back takes time.
 //! 2. Locks of one job are properly nested and their order has no circle (checked by the model).
-//! 3. Where users of a resource are apart, a holder below a server never waits inside of its section,
-//!    neither for a lock nor for budget ([`limits`] refuses what may).
+//! 3. Where users of a resource are apart, a holder below a server never waits inside of its
+//!    section, neither for a lock nor for budget ([`limits`] refuses those that may).
 //! 4. In a busy window less urgent work runs only to end the sections that it had begun before: it
 //!    blocks the window once, not each job in it. A section begins with its lock, which may be at
 //!    the very start of the window: it counts in full.

@@ -119,7 +119,7 @@ pub(super) fn declare(
 }
 
 /// One more section of this task: behind its others, or inside the last of them and shorter than
-/// that by so much. (What is given back at one instant ends at one end of a budget.)
+/// that by so much: a section ends before the one around it.
 pub(super) fn lock(
     random: &mut Random,
     system: &mut System,
