@@ -84,20 +84,26 @@ fn system(seed: u64) -> System {
     let above = dice.below(room + 1);
     if above > 0 {
         let phase = period * (1 + dice.below(3));
-        system.tasks.push(task("above".into(), period, above, 9, phase));
+        system
+            .tasks
+            .push(task("above".into(), period, above, 9, phase));
     }
     let count = 3 + dice.below(3);
     for index in 0..count {
         let wcet = 1 + dice.below(budget + 2);
-        let priority = 1 + dice.below(4) as u32;
+        let priority = 1 + u32::try_from(dice.below(4)).unwrap();
         let often = dice.below(4) == 0;
-        let separation = if often { period * (2 + dice.below(3)) } else { LONG };
+        let separation = if often {
+            period * (2 + dice.below(3))
+        } else {
+            LONG
+        };
         let phase = dice.below(2 * period + 3);
         let mut task = task(format!("t{index}"), separation, wcet, priority, phase);
         task.scheduler = Some(SchedulerId(0));
         if dice.below(3) > 0 {
             task.uses.push(Use {
-                resource: ResourceId(dice.index(2) as u16),
+                resource: ResourceId(u16::try_from(dice.below(2)).unwrap()),
                 length: Work::from_ns(1 + dice.below(wcet.min(4))),
                 mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
                 inside: None,
@@ -108,10 +114,14 @@ fn system(seed: u64) -> System {
     system
 }
 
-/// The longest response of each task.
 fn responses(system: &System) -> Vec<u64> {
+    responses_until(system, 2 * LONG)
+}
+
+/// The longest response of each task.
+fn responses_until(system: &System, end: u64) -> Vec<u64> {
     let options = SimOptions {
-        duration: Some(Span::from_ns(2 * LONG)),
+        duration: Some(Span::from_ns(end)),
         ..SimOptions::default()
     };
     let log = simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
@@ -129,36 +139,74 @@ fn responses(system: &System) -> Vec<u64> {
     longest
 }
 
+/// Here a section waited for ever for a budget that had paid back, and was too little for it.
+const NEVER_BEGUN: u64 = 142_573;
+
 #[test]
 fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() {
-    let from: u64 = std::env::var("FROM").map_or(0, |t| t.parse().unwrap());
-    let n: u64 = std::env::var("N").map_or(3_000, |t| t.parse().unwrap());
-    let (mut admitted, mut wrong, mut exact) = (0, 0, 0);
-    for seed in from..from + n {
+    let mut admitted = 0;
+    for seed in (0..4_000).chain([NEVER_BEGUN]) {
         let system = system(seed);
-        if system.validate().is_err() {
+        let verdict = admit(&system);
+        let Some(verdict) = verdict.ok().filter(|verdict| verdict.admitted) else {
             continue;
-        }
-        let verdict = admit(&system).unwrap();
-        if !verdict.admitted {
-            continue;
-        }
+        };
         admitted += 1;
         for (task, seen) in responses(&system).into_iter().enumerate() {
             let bound = verdict.tasks[task].response_bound.unwrap().as_ns();
-            exact += u64::from(seen == bound);
-            if seen > bound {
-                wrong += 1;
-                if wrong < 12 {
-                let s = &system.schedulers[0];
-                println!("seed {seed}: {} took {seen}, bound {bound}: cpu {:?} {:?} {:?}", system.tasks[task].name, system.cpus[0].policy, s.policy, s.supply);
-                for r in &system.resources { println!("   {} {:?} {:?}", r.name, r.protocol, r.at_budget_end); }
-                for t in &system.tasks { println!("   {} {:?} prio {} phase {} {:?}", t.name, t.class, t.priority.number(), t.phase.as_ns(), t.uses); }
-                }
-            }
+            let name = &system.tasks[task].name;
+            assert!(
+                seen <= bound,
+                "seed {seed}: {name} took {seen}, bound {bound}:\n{system:?}"
+            );
         }
     }
-    println!("{admitted} admitted, {wrong} wrong, {exact} exact");
-    assert_eq!(wrong, 0);
-    assert!(admitted > 100, "{admitted}");
+    assert!(admitted > 1_500, "only {admitted} systems admitted");
+}
+
+/// The worst case by hand, tick for tick: `low` overruns the first budget by almost 200, so the second
+/// ends after 801 in place of 1,000, in a section of the next job of `low`. Just then `high` comes.
+#[test]
+fn a_budget_that_pays_back_is_used_up_sooner() {
+    let server = |kind| Server {
+        kind,
+        budget: Work::from_ns(1_000),
+        period: Span::from_ns(2_000),
+    };
+    for kind in [ServerKind::Deferrable, ServerKind::PeriodicResource] {
+        let mut system = system(0);
+        system.cpus[0].policy = FIXED;
+        system.schedulers[0].policy = FIXED;
+        system.schedulers[0].supply = Supply::Server(server(kind));
+        system.resources[0].protocol = Protocol::ImmediateCeiling;
+        system.resources[0].at_budget_end = AtBudgetEnd::Overrun;
+        system.tasks = vec![
+            task("above".into(), 2_000, 500, 9, 4_000),
+            task("high".into(), 40_000, 1_000, 3, 2_802),
+            task("first".into(), 40_000, 899, 2, 0),
+            task("second".into(), 40_000, 600, 2, 2_000),
+            task("low".into(), 2_000, 400, 1, 0),
+        ];
+        for task in &mut system.tasks[1..] {
+            task.scheduler = Some(SchedulerId(0));
+        }
+        system.tasks[4].class = Class::Periodic {
+            period: Span::from_ns(2_000),
+            wcet: Work::from_ns(400),
+            relative_deadline: Span::from_ns(40_000),
+        };
+        system.tasks[4].uses = vec![Use {
+            resource: ResourceId(0),
+            length: Work::from_ns(200),
+            mode: Mode::Exclusive,
+            inside: None,
+        }];
+        let verdict = admit(&system).unwrap();
+        let bound = verdict.tasks[1].response_bound.unwrap().as_ns();
+        let seen = responses_until(&system, 40_000)[1];
+        assert!(
+            seen <= bound && bound - seen <= 4,
+            "{kind:?}: {seen}, bound {bound}"
+        );
+    }
 }

@@ -141,6 +141,30 @@ fn a_section_that_does_not_fit_waits_for_the_next_budget() {
     }
 }
 
+/// Thread 0 overruns the first budget by 2, which leaves 2 of the next: too little for thread 1.
+#[test]
+fn a_section_waits_for_a_whole_budget_where_the_next_pays_back() {
+    for kind in ServerKind::ALL {
+        let mut tree = tree(kind);
+        wake(&mut tree, 0, 0, 1);
+        let _ = entry(&mut tree, 0, None);
+        tree.overrun(t(3), id(0), Some(work(3)));
+        let _ = entry(&mut tree, 4, Some((0, 4)));
+        let _ = entry(&mut tree, 6, Some((0, 2)));
+        tree.overrun(t(6), id(0), None);
+        tree.block(t(6), id(0), Band::RealTime);
+        tree.park(t(6), id(1), work(3));
+        let _ = entry(&mut tree, 6, None);
+        assert_eq!(tree.take_fitting(t(6)), None);
+        let mut now = 6;
+        while now < 30 && tree.take_fitting(t(now)).is_none() {
+            now = tree.next_timer().expect("a budget").ticks();
+            let _ = entry(&mut tree, now, None);
+        }
+        assert_eq!(now, 20, "{kind:?}");
+    }
+}
+
 #[test]
 fn a_section_longer_than_any_budget_waits_for_a_full_one_not_for_ever() {
     let tree = tree(ServerKind::Deferrable);

@@ -82,9 +82,38 @@ impl<P: Policy> Tree<P> {
 
     fn take_first_fitting(&mut self, now: Instant) -> Option<ThreadId> {
         let fits = |parked: &Parked| self.fits(parked.thread, parked.length);
-        let thread = self.parked.iter().find(|parked| fits(parked))?.thread;
+        let Some(found) = self.parked.iter().find(|parked| fits(parked)) else {
+            self.give_up_rests(now);
+            return None;
+        };
+        let thread = found.thread;
         self.unpark(now, thread);
         Some(thread)
+    }
+
+    /// What has come of a budget may be too little for a section that waits: it has paid back, or
+    /// others have used a part while another server had too little. A server whose budget comes only
+    /// when the last is used up waits for the next as well.
+    fn give_up_rests(&mut self, now: Instant) {
+        for index in 0..self.parked.len() {
+            let Parked { thread, length } = self.parked[index];
+            let mut at = self.home_of(thread);
+            while at != ROOT {
+                let node = &mut self.nodes[usize::from(at)];
+                let parent = node.parent;
+                if let Supply::Server(server) = &mut node.supply {
+                    let left = server.budget();
+                    if left < length.min(server.capacity()) {
+                        server.give_up();
+                    }
+                    if server.budget() < left {
+                        self.supply_changed(at);
+                        self.offer(now, now, at);
+                    }
+                }
+                at = parent;
+            }
+        }
     }
 
     /// A thread is parked no more, if it was: it has ended, or its time is over. Comes before it
