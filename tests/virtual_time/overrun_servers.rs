@@ -1,7 +1,8 @@
-//! What a server gives to the end of a section, and pays back, delays nobody beyond the bounds.
+//! A server gives more than its budget to the end of a section, and pays back from the next. That
+//! delays nobody beyond the bounds.
 //!
-//! Jobs come once in a long while, at instants a few ticks apart, around the ends of two budgets in a
-//! row: the second one may have paid back for the first, and end early.
+//! Jobs come once in a long while, at instants a few ticks apart, around the ends of two budgets in
+//! a row: the second one may have paid back for the first, and end early.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{
@@ -164,8 +165,9 @@ fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() 
     assert!(admitted > 1_500, "only {admitted} systems admitted");
 }
 
-/// The worst case by hand, tick for tick: `low` overruns the first budget by almost 200, so the second
-/// ends after 801 in place of 1,000, in a section of the next job of `low`. Just then `high` comes.
+/// The worst case by hand, tick for tick: `low` overruns the first budget by almost 200, so the
+/// second ends after 801 in place of 1,000, in a section of the next job of `low`. Just then `high`
+/// comes.
 #[test]
 fn a_budget_that_pays_back_is_used_up_sooner() {
     let server = |kind| Server {

@@ -90,7 +90,8 @@ impl Budget {
         if served.usable.is_zero() || served.response > served.period {
             return None;
         }
-        // What is of no use of the last budget may be what is left of it, and it may have paid back.
+        // What is of no use of the last budget may be what is left of it, and it may have paid
+        // back.
         let used = served.usable.saturating_sub(served.overrun);
         let after_use = served.period.saturating_sub(used.as_span());
         let wait = match served.kind {

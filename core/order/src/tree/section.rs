@@ -92,8 +92,8 @@ impl<P: Policy> Tree<P> {
     }
 
     /// What has come of a budget may be too little for a section that waits: it has paid back, or
-    /// others have used a part while another server had too little. A server whose budget comes only
-    /// when the last is used up waits for the next as well.
+    /// others have used a part while another server had too little. A server whose budget comes
+    /// only when the last is used up waits for the next as well.
     fn give_up_rests(&mut self, now: Instant) {
         for index in 0..self.parked.len() {
             let Parked { thread, length } = self.parked[index];
