@@ -1,5 +1,4 @@
-//! A server gives more than its budget to the end of a section, and pays back from the next. That
-//! delays nobody beyond the bounds.
+//! Servers that give to sections more than their budgets, and pay back, delay nobody too long.
 //!
 //! Jobs come once in a long while, at instants a few ticks apart, around the ends of two budgets in
 //! a row: the second one may have paid back for the first, and end early.
