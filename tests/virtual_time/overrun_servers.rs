@@ -32,14 +32,23 @@ fn task(name: String, period: u64, wcet: u64, priority: u32, phase: u64) -> Task
     task
 }
 
-/// A server beside a more urgent task that begins later, and three to five tasks below the server.
-fn system(seed: u64) -> System {
-    let mut dice = Dice::new(seed);
+/// A CPU with one server and two resources, without tasks.
+fn empty(dice: &mut Dice, server: Server<Ns>) -> System {
     let policy = [FIXED, EDF][dice.index(2)];
-    let period = 8 + dice.below(13);
-    let budget = 2 + dice.below(period / 2);
-    let kind = ServerKind::ALL[dice.index(ServerKind::ALL.len())];
-    let mut system = System {
+    let ceiling = match policy {
+        FIXED => Protocol::ImmediateCeiling,
+        _ => Protocol::StackResource,
+    };
+    let mut resource = |name: &str| Resource {
+        name: name.into(),
+        protocol: [Protocol::Inheritance, ceiling][dice.index(2)],
+        at_budget_end: match dice.index(3) {
+            0 => AtBudgetEnd::CheckFirst,
+            _ => AtBudgetEnd::Overrun,
+        },
+    };
+    let resources = ["a", "b"].map(&mut resource).into();
+    System {
         cpus: vec![Cpu {
             name: "0".into(),
             host: None,
@@ -51,64 +60,59 @@ fn system(seed: u64) -> System {
             parent: None,
             policy,
             priority: Priority::new(5),
-            supply: Supply::Server(Server {
-                kind,
-                budget: Work::from_ns(budget),
-                period: Span::from_ns(period),
-            }),
+            supply: Supply::Server(server),
             trust: Trust::Inline,
             quota: None,
             receiver: None,
             fallback: None,
             code: None,
         }],
+        resources,
         ..System::default()
+    }
+}
+
+/// A task below the server, most often with one job in all.
+fn served(dice: &mut Dice, name: String, (budget, period): (u64, u64)) -> Task {
+    let wcet = 1 + dice.below(budget + 2);
+    let priority = 1 + u32::try_from(dice.below(4)).unwrap();
+    let separation = match dice.index(4) {
+        0 => period * (2 + dice.below(3)),
+        _ => LONG,
     };
-    let ceiling = match policy {
-        FIXED => Protocol::ImmediateCeiling,
-        _ => Protocol::StackResource,
-    };
-    for name in ["a", "b"] {
-        let rules = [
-            AtBudgetEnd::Overrun,
-            AtBudgetEnd::Overrun,
-            AtBudgetEnd::CheckFirst,
-        ];
-        system.resources.push(Resource {
-            name: name.into(),
-            protocol: [Protocol::Inheritance, ceiling][dice.index(2)],
-            at_budget_end: rules[dice.index(3)],
+    let phase = dice.below(2 * period + 3);
+    let mut task = task(name, separation, wcet, priority, phase);
+    task.scheduler = Some(SchedulerId(0));
+    if dice.below(3) > 0 {
+        task.uses.push(Use {
+            resource: ResourceId(u16::try_from(dice.below(2)).unwrap()),
+            length: Work::from_ns(1 + dice.below(wcet.min(4))),
+            mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
+            inside: None,
         });
     }
-    let room = period - budget;
-    let above = dice.below(room + 1);
+    task
+}
+
+/// A server beside a more urgent task that begins later, and three to five tasks below the server.
+fn system(seed: u64) -> System {
+    let mut dice = Dice::new(seed);
+    let period = 8 + dice.below(13);
+    let budget = 2 + dice.below(period / 2);
+    let server = Server {
+        kind: ServerKind::ALL[dice.index(ServerKind::ALL.len())],
+        budget: Work::from_ns(budget),
+        period: Span::from_ns(period),
+    };
+    let mut system = empty(&mut dice, server);
+    let above = dice.below(period - budget + 1);
     if above > 0 {
         let phase = period * (1 + dice.below(3));
-        system
-            .tasks
-            .push(task("above".into(), period, above, 9, phase));
+        let above = task("above".into(), period, above, 9, phase);
+        system.tasks.push(above);
     }
-    let count = 3 + dice.below(3);
-    for index in 0..count {
-        let wcet = 1 + dice.below(budget + 2);
-        let priority = 1 + u32::try_from(dice.below(4)).unwrap();
-        let often = dice.below(4) == 0;
-        let separation = if often {
-            period * (2 + dice.below(3))
-        } else {
-            LONG
-        };
-        let phase = dice.below(2 * period + 3);
-        let mut task = task(format!("t{index}"), separation, wcet, priority, phase);
-        task.scheduler = Some(SchedulerId(0));
-        if dice.below(3) > 0 {
-            task.uses.push(Use {
-                resource: ResourceId(u16::try_from(dice.below(2)).unwrap()),
-                length: Work::from_ns(1 + dice.below(wcet.min(4))),
-                mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
-                inside: None,
-            });
-        }
+    for index in 0..3 + dice.below(3) {
+        let task = served(&mut dice, format!("t{index}"), (budget, period));
         system.tasks.push(task);
     }
     system
@@ -139,13 +143,10 @@ fn responses_until(system: &System, end: u64) -> Vec<u64> {
     longest
 }
 
-/// Here a section waited for ever for a budget that had paid back, and was too little for it.
-const NEVER_BEGUN: u64 = 142_573;
-
 #[test]
 fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() {
     let mut admitted = 0;
-    for seed in (0..4_000).chain([NEVER_BEGUN]) {
+    for seed in 0..4_000 {
         let system = system(seed);
         let verdict = admit(&system);
         let Some(verdict) = verdict.ok().filter(|verdict| verdict.admitted) else {
