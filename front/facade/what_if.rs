@@ -66,8 +66,14 @@ pub enum WhatIfError {
     TooLong {
         /// Most steps that it may take. A job that is released counts as several.
         most: u64,
-        /// In words: the task, the turn or the budget that comes most often by its tables.
-        often: String,
+        /// In words: the task, the turn or the budget that comes most often by its tables, if
+        /// anything comes by itself.
+        often: Option<String>,
+    },
+    /// The same run again writes more than twice its record, which says that it is whole.
+    OtherRecord {
+        /// As for [`WhatIfError::TooLong`].
+        often: Option<String>,
     },
     /// Virtual time or memory refused.
     Run(Error),
@@ -86,11 +92,18 @@ impl fmt::Display for WhatIfError {
                 at.ticks()
             ),
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),
-            WhatIfError::TooLong { most, often } => write!(
-                f,
-                "played again, the run takes more than the {most} steps that its record allows, \
-                 where a job counts as {PER_RELEASE}: {often}"
-            ),
+            WhatIfError::TooLong { most, often } => {
+                write!(
+                    f,
+                    "played again, the run takes more than the {most} steps that its record \
+                     allows, where a job counts as {PER_RELEASE}"
+                )?;
+                often.iter().try_for_each(|often| write!(f, ": {often}"))
+            }
+            WhatIfError::OtherRecord { often } => {
+                write!(f, "played again, the run writes more than twice its record")?;
+                often.iter().try_for_each(|often| write!(f, ": {often}"))
+            }
             WhatIfError::Run(error) => write!(f, "{error}"),
         }
     }
@@ -221,13 +234,16 @@ fn play(
     let horizon = horizon.min(log.header.end.saturating_add(Span::from_ticks(1)));
     let outcome =
         punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;
+    let often = || most_often(log, &tables, horizon);
+    if let Some(most) = watch.passed() {
+        let often = often();
+        return Err(WhatIfError::TooLong { most, often });
+    }
     // The same run again writes what its whole record has, but for details.
     let is_whole = log.cpus.iter().all(|cpu| cpu.lost_from.is_none());
     let is_cut = outcome.cpus.iter().any(|cpu| cpu.sink.is_full());
-    let other = (!changed && is_whole && is_cut).then(|| watch.taken());
-    if let Some(most) = watch.passed().or(other) {
-        let often = most_often(log, &tables, horizon);
-        return Err(WhatIfError::TooLong { most, often });
+    if !changed && is_whole && is_cut {
+        return Err(WhatIfError::OtherRecord { often: often() });
     }
     let mut refused = outcome.cpus.iter().filter_map(|cpu| cpu.sink.refused());
     if let Some(bytes) = refused.next() {

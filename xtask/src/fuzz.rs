@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -46,7 +46,7 @@ pub(crate) struct FuzzOptions {
     /// Inputs of each reader
     #[arg(long, value_name = "NUMBER", default_value_t = 20_000)]
     inputs: u64,
-    /// End each reader after so many seconds, with as many inputs as it had
+    /// End each reader after so many seconds of processor time, with as many inputs as it had
     #[arg(long)]
     seconds: Option<u64>,
     /// Seed of the first input; the same seed makes the same input
@@ -84,7 +84,6 @@ pub(crate) fn run(workspace: &Workspace, options: &FuzzOptions) -> bool {
             reader,
             folder: workspace.target.join("fuzz").join(reader.name),
             files: &[],
-            begin: Instant::now(),
             next: AtomicU64::new(0),
             found: Mutex::default(),
         };
@@ -154,7 +153,6 @@ struct Feeding<'a> {
     folder: PathBuf,
     /// The files that are mutated.
     files: &'a [Vec<u8>],
-    begin: Instant,
     next: AtomicU64,
     found: Mutex<Found>,
 }
@@ -189,6 +187,12 @@ impl Feeding<'_> {
         Ok(found)
     }
 
+    /// Processor time of the inputs up to now.
+    fn took(&self) -> Result<Duration, String> {
+        let found = self.found.lock().map_err(|error| error.to_string())?;
+        Ok(found.took)
+    }
+
     /// Takes inputs until there are no more.
     fn work(&self, worker: usize) -> Result<(), String> {
         let (reader, options) = (self.reader, self.options);
@@ -205,7 +209,7 @@ impl Feeding<'_> {
         let mut server =
             Server::start(self.feed, command, input.clone(), LIMITS).map_err(failed)?;
         let limit = options.seconds.map_or(Duration::MAX, Duration::from_secs);
-        while self.begin.elapsed() < limit {
+        while self.took()? < limit {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= options.inputs {
                 break;
@@ -307,7 +311,7 @@ fn told(reader: &Reader, seed: u64, found: &Found) -> bool {
     for wrong in found.wrong.iter().take(10) {
         eprintln!("{wrong}");
     }
-    let reached = found.accepted * 100 >= inputs * ACCEPTED;
+    let reached = found.accepted > 0 && found.accepted * 100 >= inputs * ACCEPTED;
     if !reached {
         eprintln!(
             "xtask: {}: hardly anything is accepted, so what follows reading was not reached",

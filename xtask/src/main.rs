@@ -10,6 +10,7 @@ mod examples;
 mod flights;
 mod footprint;
 mod fuzz;
+mod idle;
 mod install;
 mod interleave;
 mod live;

@@ -36,7 +36,8 @@ const LIVE_FOLDERS: [&str; 10] = [
 /// The tests beside this crate are live; those inside of it compute, and for long.
 const COMPUTING_INSIDE: &str = "front/command";
 
-/// Measures what it runs, so it is alone, though it is no test of what other users may do.
+/// Measures what it runs, so nothing as urgent runs beside it, though it is no test of what other
+/// users may do.
 const MEASURING: [&str; 3] = ["bench/compare", "bench/harness", "bench/rivals"];
 
 /// So is this one, whose members keep both CPUs.

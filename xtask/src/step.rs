@@ -5,15 +5,20 @@ use std::io::{self, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::idle;
 
 /// Lines shown of a failing step; the whole output stays in its log.
 const SHOWN_LINES: usize = 200;
 
 /// How often a command is asked whether it has ended.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often what ran in idle time is looked for, to get the class of all else.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How a step ended.
 pub(crate) enum Outcome {
@@ -132,30 +137,32 @@ impl Tally {
         }
     }
 
-    /// Runs `rest` beside `first` in the time that nothing else wants of any CPU: its commands have
-    /// the class `SCHED_IDLE`, so each wake-up of others takes the CPU from them at once. Where
-    /// that cannot be had, `rest` begins when `first` has ended.
+    /// Runs `rest` beside `first` in the time that nothing else wants of any CPU, and as all else
+    /// once `first` has ended. Where that class cannot be had, `rest` begins then.
     pub(crate) fn in_idle_time(
         &mut self,
         first: impl FnOnce(&mut Tally) + Send,
         rest: impl FnOnce(&mut Tally) + Send,
     ) {
-        let (ended, has_ended) = mpsc::channel();
-        let first = move |tally: &mut Tally| {
-            first(tally);
-            // Nobody listens where `rest` runs beside it.
-            let _ = ended.send(());
-        };
+        // Nothing is sent: a sender that is gone says that its side has ended, or has panicked.
+        let (first_ends, first_ended) = mpsc::channel::<()>();
+        let (rest_ends, rest_ended) = mpsc::channel::<()>();
         self.beside(
             // A thread of its own, whose class ends with it.
             move |tally| {
-                if !is_last_of_all() {
-                    // The sender is gone where `first` has panicked: `rest` is not held up by that.
-                    let _ = has_ended.recv();
+                let _ends = rest_ends;
+                if !idle::begin() {
+                    let _ = first_ended.recv();
                 }
                 rest(tally);
             },
-            first,
+            move |tally| {
+                first(tally);
+                drop(first_ends);
+                while rest_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                    idle::end();
+                }
+            },
         );
     }
 
@@ -180,18 +187,6 @@ impl Tally {
         println!("{} passed, {failed} failed", self.tests.passed);
         self.failed.is_empty()
     }
-}
-
-/// Gives the calling thread, and what it starts from now on, only time that nobody else wants;
-/// whether that could be had.
-fn is_last_of_all() -> bool {
-    let Ok(thread) = fs::read_link("/proc/thread-self") else {
-        return false;
-    };
-    let mut change = Command::new("chrt");
-    change.args(["--idle", "--pid", "0"]);
-    change.args(thread.file_name());
-    change.output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs `command` with its output in a log under `folder`; counts the tests that it reports.
@@ -307,7 +302,7 @@ fn remark(tests: Tests) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::path::Path;
 
     use super::*;
 
@@ -350,43 +345,44 @@ mod tests {
         }
     }
 
-    /// The scheduling class of the calling thread, as the kernel numbers them.
     fn class() -> u32 {
-        let stat = fs::read_to_string("/proc/thread-self/stat").expect("Linux");
-        // The name may have spaces; what follows it is from the third field on.
-        let mut fields = stat.rsplit(')').next().expect("a name").split_whitespace();
-        let policy = fields.nth(38).expect("since 2.5.19");
-        policy.parse().expect("a number")
+        idle::class_of(Path::new("/proc/thread-self")).expect("Linux")
     }
 
     #[test]
-    fn what_runs_in_idle_time_counts_and_nobody_else_gets_its_class() {
-        const SCHED_IDLE: u32 = 5;
+    fn what_runs_in_idle_time_counts_and_has_its_class_no_longer_than_the_rest_runs() {
         let before = class();
-        let classes = Mutex::new(Vec::new());
-        let noted = |title: &'static str| {
-            let classes = &classes;
-            move |tally: &mut Tally| {
-                tally.run(title, |tests| {
+        let (begun, has_begun) = mpsc::channel();
+        let mut tally = Tally::default();
+        let mut seen = (before, before);
+        tally.in_idle_time(
+            |tally| {
+                tally.run("sample: first", |tests| {
                     tests.passed += 1;
-                    let mut classes = classes.lock().expect("nobody panics");
-                    classes.push((title, class()));
+                    let _ = has_begun.recv();
                     Outcome::Passed(String::new())
                 });
-            }
-        };
-        let mut tally = Tally::default();
-        tally.in_idle_time(noted("sample: first"), noted("sample: rest"));
+                assert_eq!(class(), before);
+            },
+            |tally| {
+                seen.0 = class();
+                let _ = begun.send(());
+                tally.run("sample: rest", |tests| {
+                    tests.passed += 1;
+                    let ends = |_: &i32| {
+                        thread::sleep(PAUSE);
+                        class() != idle::SCHED_IDLE
+                    };
+                    let _ = (0..3_000).find(ends);
+                    Outcome::Passed(String::new())
+                });
+                seen.1 = class();
+            },
+        );
         assert_eq!((tally.passed, tally.tests.passed), (2, 2));
         assert_eq!(class(), before);
-        let mut classes = classes.into_inner().expect("nobody panics");
-        classes.sort_unstable();
-        let rest = match Command::new("chrt").arg("--help").output() {
-            Ok(_) => SCHED_IDLE,
-            Err(_) => before,
-        };
-        let expected = [("sample: first", before), ("sample: rest", rest)];
-        assert_eq!(classes, expected);
+        assert!([before, idle::SCHED_IDLE].contains(&seen.0), "{seen:?}");
+        assert_ne!(seen.1, idle::SCHED_IDLE);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub trait Sink {
         let _ = entry;
     }
 
-    /// An entry has served so many timers of threads, one after the other, besides what it tells.
+    /// An entry has served so many timers of threads. A timer need not change anything that is told.
     #[inline]
     fn served(&mut self, timers: usize) {
         let _ = timers;

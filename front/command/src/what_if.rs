@@ -166,10 +166,12 @@ fn failure(error: &WhatIfError) -> Failure {
         }
         WhatIfError::Unsuitable { .. } => Failure::input(error.to_string())
             .with_help("name another policy, or where it applies: --policy NAME=edf"),
-        WhatIfError::TooLong { .. } => Failure::input(error.to_string()).with_help(
-            "if that is not so in the system of the run, the log was changed: record it again; \
+        WhatIfError::TooLong { .. } | WhatIfError::OtherRecord { .. } => {
+            Failure::input(error.to_string()).with_help(
+                "if that is not so in the system of the run, the log was changed: record it again; \
              else try longer turns, or record a shorter run",
-        ),
+            )
+        }
         // The threads and schedulers are those of the log.
         WhatIfError::Run(Error::Config(refused)) => Failure::input(format!(
             "the tables of the log make no schedulers: {refused}"

@@ -2,8 +2,8 @@
 //!
 //! A step is one entry of a scheduler. Most do one thing, but one that comes late serves many
 //! timers, and in a tree the budgets of many servers come at one instant: these are counted
-//! besides. All else costs a step no more than the tables of its CPU are long. A job that is
-//! released counts several times, since it takes memory in records and reports.
+//! besides. All else costs a step no more than the tables of its CPU are long. A release counts
+//! several times, since it takes memory in records and reports.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,10 +21,11 @@ use crate::Progress;
 const MOST: u64 = 1_000_000;
 const MOST_PER_WORD: u64 = 64;
 
-/// A released job counts as so many steps. The record of one has a dozen words or more.
+/// A release, also one that is dropped, counts as so many steps. The record of one has a dozen words
+/// or more.
 pub(super) const PER_RELEASE: u64 = 10;
 
-/// Bytes within which an entry fits, as a rule.
+/// Bytes within which an entry fits, as a rule. A longer one takes what it needs.
 const ENTRY: usize = 1 << 14;
 
 /// Records what is played, up to the room that it has, and counts what one step can do many times.
@@ -33,7 +34,7 @@ pub(super) struct Counting {
     records: Records,
     room: usize,
     lost_from: Option<Instant>,
-    /// Bytes that were there when no more memory was.
+    /// Bytes that it wanted when there was no more memory.
     refused: Option<usize>,
     /// Of all CPUs.
     counted: Rc<Cell<u64>>,
@@ -55,14 +56,14 @@ impl Counting {
         let bytes = self.records.bytes();
         let is_full = bytes.saturating_add(ENTRY) > self.room;
         if !is_full && self.records.try_reserve(ENTRY).is_err() {
-            self.refused = Some(bytes);
+            self.refused = Some(bytes.saturating_add(ENTRY));
         }
         if is_full || self.refused.is_some() {
             self.lost_from = Some(now);
         }
     }
 
-    /// How much there was when no more memory was.
+    /// How much it wanted when there was no more memory.
     pub(super) fn refused(&self) -> Option<usize> {
         self.refused
     }
@@ -173,19 +174,18 @@ struct Comes {
     what: String,
 }
 
-/// In words: the task, the turn or the budget that comes most often by these tables until `end`.
-pub(super) fn most_often(log: &Log, tables: &Tables, end: Instant) -> String {
+/// In words: the task, the turn or the budget that comes most often by these tables until `end`;
+/// `None`: nothing comes by itself.
+pub(super) fn most_often(log: &Log, tables: &Tables, end: Instant) -> Option<String> {
     let cpus = tables.cpus.iter().enumerate();
     let all = cpus.flat_map(|(number, cpu)| {
         let releases = releases(log, number, cpu);
         releases.chain(turns_and_budgets(log, number, cpu))
     });
     let times = |comes: &Comes| comes.until.min(end).ticks() / comes.every.ticks().max(1);
-    let most = all.max_by_key(times);
-    most.map_or_else(String::new, |most| {
-        let (what, every, times) = (&most.what, most.every.ticks(), times(&most));
-        format!("{what} every {every} ticks, {times} times")
-    })
+    let most = all.max_by_key(times)?;
+    let (what, every, times) = (&most.what, most.every.ticks(), times(&most));
+    (times > 0).then(|| format!("{what} every {every} ticks, {times} times"))
 }
 
 fn releases(log: &Log, number: usize, cpu: &CpuTables) -> impl Iterator<Item = Comes> {

@@ -1,9 +1,6 @@
 //! Ctrl-C: the first ends a command with what is finished, the second at once.
 //!
 //! A terminal that is closed (SIGHUP) and a system that shuts down (SIGTERM) ask for the same.
-//!
-//! A process may begin with SIGHUP ignored (`nohup`), or with SIGINT: a script has that for a job
-//! behind `&`, which a Ctrl-C is not meant for. Then it stays so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +15,7 @@ use crate::ending::{ENDED_BY_CTRL_C, Failure};
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From now on SIGTERM sets the flag, and so do SIGINT and SIGHUP where they are not ignored.
+    /// From now on SIGINT, SIGTERM and SIGHUP set the flag. SIGHUP stays ignored under `nohup`.
     pub fn listen() -> Result<Interrupt, Failure> {
         let wanted = Arc::new(AtomicBool::new(false));
         let listen = |signal| {
@@ -30,10 +27,9 @@ impl Interrupt {
             )?;
             flag::register(signal, Arc::clone(&wanted))
         };
-        let ignored = ignored();
-        let stays_so = |signal: i32| signal != SIGTERM && ignored & 1 << (signal - 1) != 0;
-        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter();
-        for signal in signals.filter(|signal| !stays_so(*signal)) {
+        let mut signals = vec![SIGINT, SIGTERM];
+        signals.extend(Some(SIGHUP).filter(|_| !is_hangup_ignored()));
+        for signal in signals {
             let _ = listen(signal)
                 .map_err(|error| Failure::run(format!("cannot listen for Ctrl-C: {error}")))?;
         }
@@ -63,11 +59,10 @@ pub fn end_as_ctrl_c_does() -> ! {
     std::process::exit(ENDED_BY_CTRL_C.into())
 }
 
-/// The signals that are ignored now, signal 1 in the lowest bit; none where the kernel does not
-/// tell.
-fn ignored() -> u64 {
+/// Whether the process was started with SIGHUP ignored, as `nohup` does it.
+fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
 }

@@ -96,7 +96,7 @@ impl Records {
     /// # Errors
     /// When there is not that much memory.
     pub fn try_reserve(&mut self, bytes: usize) -> Result<(), TryReserveError> {
-        self.words.try_reserve(bytes / size_of::<u64>())
+        self.words.try_reserve(bytes.div_ceil(size_of::<u64>()))
     }
 
     /// Appends a record. O(1) amortized.

@@ -252,7 +252,7 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Takes one step; whether its condition held, or it has picked all the same.
+    /// Takes one step; whether its condition held, or it has picked for it.
     fn step(&mut self, step: Step) -> bool {
         match step {
             Step::Attach(place) => self.attach(place),
