@@ -74,7 +74,10 @@ fn empty(dice: &mut Dice, server: Server<Ns>) -> System {
 
 /// A task below the server, most often with one job in all.
 fn served(dice: &mut Dice, name: String, (budget, period): (u64, u64)) -> Task {
-    let wcet = 1 + dice.below(budget + 2);
+    let wcet = match dice.index(6) {
+        0 => 1 + dice.below(4 * budget),
+        _ => 1 + dice.below(budget + 2),
+    };
     let priority = 1 + u32::try_from(dice.below(4)).unwrap();
     let separation = match dice.index(4) {
         0 => period * (2 + dice.below(3)),
@@ -83,14 +86,24 @@ fn served(dice: &mut Dice, name: String, (budget, period): (u64, u64)) -> Task {
     let phase = dice.below(2 * period + 3);
     let mut task = task(name, separation, wcet, priority, phase);
     task.scheduler = Some(SchedulerId(0));
-    if dice.below(3) > 0 {
-        task.uses.push(Use {
-            resource: ResourceId(u16::try_from(dice.below(2)).unwrap()),
-            length: Work::from_ns(1 + dice.below(wcet.min(4))),
-            mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
-            inside: None,
-        });
+    if dice.below(6) == 0 {
+        task.max_suspension = Span::from_ns(1 + dice.below(period));
+        task.suspensions = 1;
     }
+    // As many of a resource, one after the other, as the wcet has room for.
+    let length = 1 + dice.below(wcet.min(6));
+    let resource = ResourceId(u16::try_from(dice.below(2)).unwrap());
+    let mode = [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)];
+    let most = wcet / length;
+    let sections = most.min([0, 1, 1, 2, 8][dice.index(5)]);
+    task.uses = (0..sections)
+        .map(|_| Use {
+            resource,
+            length: Work::from_ns(length),
+            mode,
+            inside: None,
+        })
+        .collect();
     task
 }
 
@@ -146,7 +159,7 @@ fn responses_until(system: &System, end: u64) -> Vec<u64> {
 #[test]
 fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() {
     let mut admitted = 0;
-    for seed in 0..4_000 {
+    for seed in 0..5_000 {
         let system = system(seed);
         let verdict = admit(&system);
         let Some(verdict) = verdict.ok().filter(|verdict| verdict.admitted) else {
@@ -162,7 +175,7 @@ fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() 
             );
         }
     }
-    assert!(admitted > 1_500, "only {admitted} systems admitted");
+    assert!(admitted > 1_000, "only {admitted} systems admitted");
 }
 
 /// The worst case by hand, tick for tick: `low` overruns the first budget by almost 200, so the

@@ -353,13 +353,14 @@ mod tests {
     fn what_runs_in_idle_time_counts_and_has_its_class_no_longer_than_the_rest_runs() {
         let before = class();
         let (begun, has_begun) = mpsc::channel();
+        let mut has_begun = Some(has_begun);
         let mut tally = Tally::default();
         let mut seen = (before, before);
         tally.in_idle_time(
             |tally| {
                 tally.run("sample: first", |tests| {
                     tests.passed += 1;
-                    let _ = has_begun.recv();
+                    let _ = has_begun.take().map(|begun| begun.recv_timeout(LOOK));
                     Outcome::Passed(String::new())
                 });
                 assert_eq!(class(), before);

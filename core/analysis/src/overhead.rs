@@ -142,10 +142,13 @@ pub(crate) fn add_suspensions(node: &mut Node, system: &System) -> Checked<()> {
         let section = in_range(held.and_then(|l| l.checked_add(section)), "suspension")?;
         // While it sleeps and nobody else has work, a server may lose what is left of its budget,
         // and the next one; whole periods of sleep are covered by counting sleep as computation.
+        // Less urgent work may overrun two budgets in a row meanwhile: then the wait for the next
+        // is longer, and that one pays back.
         let budget = match &node.supply {
-            supply::Supply::Budget(budget) => budget.budget(),
-            _ => Work::ZERO,
+            supply::Supply::Budget(budget) => budget.budget().checked_add(budget.owed()),
+            _ => Some(Work::ZERO),
         };
+        let budget = in_range(budget, "suspension")?;
         let lost = in_range(budget.checked_mul(2), "suspension")?;
         let section = in_range(section.checked_add(lost), "suspension")?;
         let entity = &mut node.entities[i];

@@ -16,7 +16,8 @@ pub trait Sink {
         let _ = entry;
     }
 
-    /// An entry has served so many timers of threads. A timer need not change anything that is told.
+    /// An entry has served so many timers of threads. A timer need not change anything that is
+    /// told.
     #[inline]
     fn served(&mut self, timers: usize) {
         let _ = timers;

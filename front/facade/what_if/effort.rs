@@ -21,8 +21,8 @@ use crate::Progress;
 const MOST: u64 = 1_000_000;
 const MOST_PER_WORD: u64 = 64;
 
-/// A release, also one that is dropped, counts as so many steps. The record of one has a dozen words
-/// or more.
+/// A release, also one that is dropped, counts as so many steps. The record of one has a dozen
+/// words or more.
 pub(super) const PER_RELEASE: u64 = 10;
 
 /// Bytes within which an entry fits, as a rule. A longer one takes what it needs.

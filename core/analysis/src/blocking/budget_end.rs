@@ -9,12 +9,14 @@
 //! * *Check first* (after SIRAP: Behnam, Shin, Nolte and Nolin 2007): a section that does not fit
 //!   waits for the next budget with its task. Others may use that one first, so that it does not
 //!   fit again: in every period as much as the longest section, less one tick, may be of no use.
+//!   Where others overrun, they may do so on each rest, and each next budget is so much shorter. (A
+//!   constant-bandwidth server gives the rest up, so nobody runs on it.)
 //!
 //! # Assumptions
 //! 1. When a budget ends, every task below may be in one section, and each goes on to its end; only
 //!    they run beyond it. Two of them write to different resources. Under priorities and deadlines
 //!    no section begins without budget.
-//! 2. A budget is of no use only while all that is pending waits for the next one: then less is
+//! 2. A budget is of no use to what is pending only while that waits for the next one: then less is
 //!    left of it than the shortest section waiting.
 
 use alloc::collections::BTreeMap;
@@ -102,13 +104,20 @@ fn asks_again(system: &System, server: SchedulerId) -> bool {
 }
 
 /// Whether what a server owes covers the overruns of these holders, whichever of them block: they
-/// are below a server, and none begins a section while more urgent work suspends itself.
+/// are below a server, and none begins a section while more urgent work suspends itself or waits
+/// for a budget that its section fits into.
 pub(crate) fn are_owed(system: &System, scheduler: Option<SchedulerId>) -> bool {
     let Some(node) = scheduler else { return false };
     let served = |(_, s): (SchedulerId, &Scheduler)| matches!(s.supply, Supply::Server(_));
     let mut tasks = system.tasks.iter();
     ancestors(system, scheduler).any(served)
-        && !tasks.any(|t| !t.max_suspension.is_zero() && is_below(system, t.scheduler, node))
+        && !tasks.any(|t| may_rest(system, t) && is_below(system, t.scheduler, node))
+}
+
+/// Whether a task may let less urgent ones execute before its job is over.
+fn may_rest(system: &System, task: &Task) -> bool {
+    let waits = |section: &Use| rule(system, section) == Some(AtBudgetEnd::CheckFirst);
+    !task.max_suspension.is_zero() || task.uses.iter().any(waits)
 }
 
 /// The part of each budget that may be of no use, for no section fits into it. O(tasks · sections ·

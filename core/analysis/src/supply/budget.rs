@@ -138,6 +138,11 @@ impl Budget {
         self.period
     }
 
+    /// Most that is given beyond a budget, and paid back from the next.
+    pub(crate) fn owed(&self) -> Work {
+        self.owed
+    }
+
     /// Work in each period.
     pub(crate) fn budget(&self) -> Work {
         self.budget

@@ -76,7 +76,13 @@ impl Walk<'_> {
             return Ok(None);
         };
         let overheads = self.lost_to_overheads(id, response)?;
-        let lost = overheads.saturating_add(budget_end::unused(self.system, id));
+        let overrun = budget_end::overrun(self.system, id)?;
+        let unused = budget_end::unused(self.system, id);
+        // While a section waits for a budget that it fits into, less urgent work may use the rest
+        // of each, and overrun it.
+        let overruns_rests = !unused.is_zero() && server.kind != ServerKind::ConstantBandwidth;
+        let paid_back = if overruns_rests { overrun } else { Work::ZERO };
+        let lost = overheads.saturating_add(unused).saturating_add(paid_back);
         let usable = server.budget.saturating_sub(lost);
         Ok(Budget::new(&Served {
             kind: server.kind,
@@ -92,7 +98,7 @@ impl Walk<'_> {
             merges: self.may_merge(id, server.period),
             rests_are_late: node.policy == PolicyKind::EarliestDeadlineFirst
                 && !edf::keeps_short_deadlines(node),
-            overrun: budget_end::overrun(self.system, id)?,
+            overrun,
         }))
     }
 

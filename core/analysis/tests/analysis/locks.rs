@@ -190,6 +190,45 @@ fn a_section_blocks_or_is_owed_and_counts_once() {
     assert_eq!(bounds(&system)[0], Some(20 + 4));
 }
 
+/// While the section of the first task waits for 6 of 10, the second one may overrun each rest by
+/// 5, so that the next budget is 5. In virtual time that went on as long as there were sections.
+#[test]
+fn a_section_that_waits_may_find_every_budget_paying_back() {
+    for kind in ServerKind::ALL {
+        let mut system = periodic(FP, &[(6, 20_000, 20_000), (124, 20_000, 20_000)]);
+        let home = server(&mut system, kind, 10, 20, 5);
+        for task in &mut system.tasks {
+            task.scheduler = Some(home);
+        }
+        let waits = resource(&mut system, Protocol::Inheritance);
+        let goes_on = resource(&mut system, Protocol::Inheritance);
+        system.resources[0].at_budget_end = AtBudgetEnd::CheckFirst;
+        lock(&mut system, 0, waits, 6, Mode::Exclusive);
+        lock(&mut system, 1, goes_on, 6, Mode::Exclusive);
+        // A constant-bandwidth server gives the rest up. A sporadic one has no bound for `waits`.
+        let gives_up = kind == ServerKind::ConstantBandwidth;
+        let admitted = admit(&system).expect("small numbers").admitted;
+        assert_eq!(admitted, gives_up, "{}", kind.name());
+    }
+}
+
+/// In virtual time the first task took 270: a budget is overrun while it sleeps, and paid back.
+#[test]
+fn a_task_that_wakes_up_may_find_a_budget_that_pays_back() {
+    let mut system = periodic(FP, &[(2, 20_000, 20_000), (61, 20_000, 20_000)]);
+    let home = server(&mut system, ServerKind::Deferrable, 4, 20, 5);
+    for task in &mut system.tasks {
+        task.scheduler = Some(home);
+    }
+    let goes_on = resource(&mut system, Protocol::Inheritance);
+    lock(&mut system, 1, goes_on, 30, Mode::Exclusive);
+    lock(&mut system, 1, goes_on, 30, Mode::Exclusive);
+    let plain = bounds(&system)[0].expect("admitted");
+    system.tasks[0].max_suspension = span(1);
+    let sleeps = bounds(&system)[0].expect("admitted");
+    assert!(sleeps >= 270 && sleeps > plain, "{sleeps}, {plain}");
+}
+
 #[test]
 fn what_a_bandwidth_server_gives_beyond_its_budget_may_have_no_time_at_all() {
     let mut system = periodic(EDF, &[(1, 10, 10), (3, 300, 300)]);
@@ -204,7 +243,7 @@ fn what_a_bandwidth_server_gives_beyond_its_budget_may_have_no_time_at_all() {
 /// A task on the CPU shares a resource with one below a server, which locks another one inside.
 fn nested_below_a_server(protocol: Protocol, rules: [AtBudgetEnd; 2]) -> System {
     let mut system = periodic(FP, &[(2, 40, 40), (4, 60, 60)]);
-    let home = server(&mut system, ServerKind::Polling, 4, 10, 2);
+    let home = server(&mut system, ServerKind::Polling, 8, 20, 2);
     system.tasks[0].priority = Priority::new(3);
     system.tasks[1].scheduler = Some(home);
     let shared = resource(&mut system, Protocol::ImmediateCeiling);
