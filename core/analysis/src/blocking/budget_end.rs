@@ -104,8 +104,7 @@ fn asks_again(system: &System, server: SchedulerId) -> bool {
 }
 
 /// Whether what a server owes covers the overruns of these holders, whichever of them block: they
-/// are below a server, and none begins a section while more urgent work suspends itself or waits
-/// for a budget that its section fits into.
+/// are below a server, and none begins a section while more urgent work [rests](may_rest).
 pub(crate) fn are_owed(system: &System, scheduler: Option<SchedulerId>) -> bool {
     let Some(node) = scheduler else { return false };
     let served = |(_, s): (SchedulerId, &Scheduler)| matches!(s.supply, Supply::Server(_));
@@ -114,7 +113,8 @@ pub(crate) fn are_owed(system: &System, scheduler: Option<SchedulerId>) -> bool 
         && !tasks.any(|t| may_rest(system, t) && is_below(system, t.scheduler, node))
 }
 
-/// Whether a task may let less urgent ones execute before its job is over.
+/// Whether a task may let less urgent ones execute before its job is over: it suspends itself, or
+/// waits for a budget that its section fits into.
 fn may_rest(system: &System, task: &Task) -> bool {
     let waits = |section: &Use| rule(system, section) == Some(AtBudgetEnd::CheckFirst);
     !task.max_suspension.is_zero() || task.uses.iter().any(waits)
