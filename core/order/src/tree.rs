@@ -101,6 +101,8 @@ pub struct Tree<P> {
     moved: Vec<u16>,
     /// Threads that wait for budgets; threads that go on without.
     parked: Vec<Parked>,
+    /// A budget has come since parked threads were asked whether they fit.
+    has_come: bool,
     overruns: Vec<Overrun>,
     /// How many nodes rest.
     resting: u32,

@@ -89,6 +89,7 @@ impl<P: Policy> Tree<P> {
             moved: Vec::with_capacity(nodes),
             resting: 0,
             parked: Vec::with_capacity(capacity.threads),
+            has_come: false,
             overruns: Vec::with_capacity(capacity.threads),
             capacity,
             now: Instant::ZERO,

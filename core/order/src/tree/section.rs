@@ -84,7 +84,9 @@ impl<P: Policy> Tree<P> {
     fn take_first_fitting(&mut self, now: Instant) -> Option<ThreadId> {
         let fits = |parked: &Parked| self.fits(parked.thread, parked.length);
         let Some(found) = self.parked.iter().find(|parked| fits(parked)) else {
-            self.give_up_rests(now);
+            if core::mem::take(&mut self.has_come) {
+                self.give_up_rests(now);
+            }
             return None;
         };
         let thread = found.thread;

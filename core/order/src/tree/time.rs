@@ -124,7 +124,9 @@ impl<P: Policy> Tree<P> {
                     if server.budget().is_zero() {
                         since = server.returns().unwrap_or(due).clamp(due, limit);
                     }
+                    let before = server.budget();
                     server.timer(limit);
+                    self.has_come |= server.budget() > before && !self.parked.is_empty();
                 }
                 self.end_loan(limit, at);
                 self.supply_changed(at);
