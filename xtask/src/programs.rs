@@ -36,8 +36,8 @@ const LIVE_FOLDERS: [&str; 10] = [
 /// The tests beside this crate are live; those inside of it compute, and for long.
 const COMPUTING_INSIDE: &str = "front/command";
 
-/// Measures what it runs, so nothing as urgent runs beside it, though it is no test of what other
-/// users may do.
+/// Measures what it runs, so it is alone, though it is no test of what other users may do. A rival
+/// takes only idle time itself, and would get none beside others that do.
 const MEASURING: [&str; 3] = ["bench/compare", "bench/harness", "bench/rivals"];
 
 /// So is this one, whose members keep both CPUs.
@@ -84,9 +84,9 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    fn that(&self, workspace: &Workspace, uses: &[Use]) -> Vec<&Program> {
+    fn that(&self, workspace: &Workspace, used: Use) -> Vec<&Program> {
         let mut programs: Vec<_> = self.programs.iter().collect();
-        programs.retain(|program| uses.contains(&program.uses(workspace)));
+        programs.retain(|program| program.uses(workspace) == used);
         programs
     }
 }
@@ -217,15 +217,23 @@ pub(crate) fn build_all(tally: &mut Tally, workspace: &Workspace) -> Option<Buil
 
 /// Runs those that compute or step.
 pub(crate) fn run_in_virtual_time(tally: &mut Tally, workspace: &Workspace, built: &Built) {
-    let lanes = [Use::Computing, Use::Stepping].map(|used| built.that(workspace, &[used]));
+    let lanes = [Use::Computing, Use::Stepping].map(|used| built.that(workspace, used));
     tally.run("tests: in virtual time, and step by step", |tests| {
         together(workspace, lanes, tests)
     });
 }
 
-/// Runs those that schedule for real or measure.
+/// Runs those that measure.
+pub(crate) fn run_measuring(tally: &mut Tally, workspace: &Workspace, built: &Built) {
+    let alone = built.that(workspace, Use::Measuring);
+    tally.run("tests: with measurements, one program at a time", |tests| {
+        together(workspace, [Vec::new(), alone], tests)
+    });
+}
+
+/// Runs those that schedule for real.
 pub(crate) fn run_in_real_time(tally: &mut Tally, workspace: &Workspace, built: &Built) {
-    let alone = built.that(workspace, &[Use::Live, Use::Measuring]);
+    let alone = built.that(workspace, Use::Live);
     tally.run("tests: in real time, one program at a time", |tests| {
         together(workspace, [Vec::new(), alone], tests)
     });

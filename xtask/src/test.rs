@@ -49,6 +49,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
     programs::run_in_virtual_time(&mut tally, workspace, &built);
     examples::run(&mut tally, workspace, commands);
     install::step(&mut tally, workspace, commands);
+    programs::run_measuring(&mut tally, workspace, &built);
     // Tests in real time leave a CPU to itself for most of their time, and a flight mostly waits.
     tally.in_idle_time(
         |tally| {
