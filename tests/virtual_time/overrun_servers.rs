@@ -131,6 +131,7 @@ fn system(seed: u64) -> System {
     system
 }
 
+/// The longest response of each task, with time for two jobs of the rare ones.
 fn responses(system: &System) -> Vec<u64> {
     responses_until(system, 2 * LONG)
 }

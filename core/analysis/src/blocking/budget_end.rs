@@ -5,7 +5,7 @@
 //!   Beside the server, that is one more section once in a busy window; below it, so much of the
 //!   supply was used up before the window began. A section that blocks a window is among these.
 //!   Either a budget ended before the window and the section went on then, or it is held when the
-//!   window begins, and that budget pays nothing back. So it counts once, as what is owed.
+//!   window begins, and ends in it on budget or beyond. So it counts once, as what is owed.
 //! * *Check first* (after SIRAP: Behnam, Shin, Nolte and Nolin 2007): a section that does not fit
 //!   waits for the next budget with its task. Others may use that one first, so that it does not
 //!   fit again: in every period as much as the longest section, less one tick, may be of no use.
