@@ -75,6 +75,7 @@ pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
 /// * T2: a node stands in its parent's queue exactly when it is eligible.
 /// * T3: every server conserves its budget ([`crate::Server::check`]).
 /// * T4: a thread that keeps its siblings away is ready in that node.
+/// * T5: where a section waits for the only budget above it, that budget comes.
 /// * INV-TIME: each node above pays for the work on a slice; a loan is used once; no scheduler has
 ///   delegated more than it has.
 #[derive(Debug)]
@@ -101,7 +102,8 @@ pub struct Tree<P> {
     moved: Vec<u16>,
     /// Threads that wait for budgets; threads that go on without.
     parked: Vec<Parked>,
-    /// A budget has come since parked threads were asked whether they fit.
+    /// A budget has come since it was last asked which of the parked threads fit; never set where
+    /// none is parked.
     has_come: bool,
     overruns: Vec<Overrun>,
     /// How many nodes rest.

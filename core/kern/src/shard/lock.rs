@@ -138,7 +138,7 @@ impl<P: Policy> Shard<P> {
         self.set_timeout(thread, request.until);
     }
 
-    /// Sections that waited for supply fit by now. O(parked · depth).
+    /// Sections that waited for supply fit by now. O(parked² · depth), and more where rests are given up.
     #[inline]
     pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         while let Some(id) = self.tree.take_fitting(now) {

@@ -165,6 +165,26 @@ fn a_section_waits_for_a_whole_budget_where_the_next_pays_back() {
     }
 }
 
+/// Thread 0 is kept away in its section until the deadline of its server is past. What it executes
+/// then renews the budget, less 2 that it overran: too little for thread 1, and no timer was due.
+#[test]
+fn a_section_waits_for_a_whole_budget_where_a_starved_server_is_renewed() {
+    let mut tree = tree(ServerKind::ConstantBandwidth);
+    wake(&mut tree, 0, 0, 1);
+    let _ = entry(&mut tree, 0, None);
+    tree.overrun(t(3), id(0), Some(work(3)));
+    let _ = entry(&mut tree, 4, Some((0, 4)));
+    tree.park(t(4), id(1), work(3));
+    let _ = entry(&mut tree, 11, Some((0, 2)));
+    tree.overrun(t(11), id(0), None);
+    tree.block(t(11), id(0), Band::RealTime);
+    assert_eq!(tree.take_fitting(t(11)), None);
+    assert_eq!(entry(&mut tree, 11, None), (None, None));
+    assert_eq!(tree.next_timer(), Some(t(21)));
+    let _ = entry(&mut tree, 21, None);
+    assert_eq!(tree.take_fitting(t(21)), Some(id(1)));
+}
+
 #[test]
 fn a_section_longer_than_any_budget_waits_for_a_full_one_not_for_ever() {
     let tree = tree(ServerKind::Deferrable);

@@ -3,6 +3,7 @@
 use super::Tree;
 use super::node::{NONE, Supply};
 use super::places::Place;
+use super::section::Parked;
 use crate::policy::Policy;
 use crate::server::Server;
 
@@ -36,6 +37,22 @@ impl<P: Policy> Tree<P> {
                 return Err("T4: whoever keeps its siblings away is ready");
             }
         }
+        if !self.has_come && self.parked.iter().any(|parked| self.waits_in_vain(parked)) {
+            return Err("T5: the only budget that a section waits for comes");
+        }
         self.check_time()
+    }
+
+    /// Whether the only server above a parked thread has too little and waits for nothing.
+    fn waits_in_vain(&self, parked: &Parked) -> bool {
+        let supplies = self.path(self.home_of(parked.thread));
+        let mut servers = supplies.filter_map(|at| match &self.nodes[usize::from(at)].supply {
+            Supply::Server(server) => Some(server),
+            Supply::Shared | Supply::Slots => None,
+        });
+        let only = servers.next().filter(|_| servers.next().is_none());
+        only.is_some_and(|server| {
+            server.budget() < parked.length.min(server.capacity()) && server.next().is_none()
+        })
     }
 }

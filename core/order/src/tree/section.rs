@@ -25,8 +25,8 @@ pub(super) struct Overrun {
 /// A thread that waits until the servers above it have this much.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parked {
-    thread: ThreadId,
-    length: Work,
+    pub(super) thread: ThreadId,
+    pub(super) length: Work,
 }
 
 impl<P: Policy> Tree<P> {
@@ -71,8 +71,8 @@ impl<P: Policy> Tree<P> {
     }
 
     /// The next parked thread whose servers have enough by now; it is parked no more, and is to be
-    /// woken. To be asked after [`Tree::serve_timers`], until there is none. O(parked · depth · log
-    /// nodes).
+    /// woken. To be asked after [`Tree::serve_timers`], until there is none: O(parked · depth) for each,
+    /// and O(parked · depth · log nodes) once where rests are given up.
     #[inline]
     pub fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
         if self.parked.is_empty() {
@@ -126,6 +126,7 @@ impl<P: Policy> Tree<P> {
             return;
         };
         let _ = self.parked.remove(index);
+        self.has_come &= !self.parked.is_empty();
         let mut at = self.home_of(thread);
         while at != ROOT {
             let node = &mut self.nodes[usize::from(at)];
@@ -206,11 +207,11 @@ impl<P: Policy> Tree<P> {
         }
     }
 
-    fn home_of(&self, thread: ThreadId) -> u16 {
+    pub(super) fn home_of(&self, thread: ThreadId) -> u16 {
         self.places.get(thread.index()).map_or(ROOT, |p| p.home)
     }
 
-    fn path(&self, from: u16) -> impl Iterator<Item = u16> + '_ {
+    pub(super) fn path(&self, from: u16) -> impl Iterator<Item = u16> + '_ {
         let up = |at: &u16| Some(self.nodes[usize::from(*at)].parent).filter(|up| *up != NONE);
         core::iter::successors(Some(from), up)
     }

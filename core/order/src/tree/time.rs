@@ -89,6 +89,8 @@ impl<P: Policy> Tree<P> {
                 let budget = node.budget().unwrap_or_default();
                 let is_used_up = budget.is_zero() && !node.reported.is_zero();
                 node.reported = node.reported.saturating_sub(work);
+                // A bandwidth server that is starved past its deadline is renewed as it pays.
+                self.has_come |= budget > node.reported && !self.parked.is_empty();
                 if is_used_up {
                     tell(node.id(on), budget);
                 }
