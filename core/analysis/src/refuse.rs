@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{PolicyKind, SchedulerId, System, TaskId};
 
+use crate::blocking::budget_end;
 use crate::bounds::{self, Basis, Bound, STEPS};
 use crate::busy_window::{self, Query, Worst};
 use crate::edf::{self, Excess};
@@ -85,7 +86,13 @@ fn without_supply(system: &System, nodes: &[Solved], node: &Node) -> Option<Refu
             if late {
                 return None;
             }
-            format!("the overheads leave nothing of the budget of {name}")
+            match budget_end::lost(system, id, server.kind).ok()? < server.budget {
+                true => format!("the overheads leave nothing of the budget of {name}"),
+                false => format!(
+                    "nothing of a budget of {name} is left beside what others overrun of it while \
+                     a section waits for a whole one"
+                ),
+            }
         }
     };
     Some(Refusal::new(Subject::Scheduler(id), name, reason))

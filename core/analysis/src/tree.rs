@@ -13,7 +13,8 @@
 //!    other children. A child without one is blocked by these and by its own.
 //! 2. A server interferes with its whole budget in every period, whether its tasks need it or not.
 //!    A deferrable one may use a budget at the end of its period and the next at once: as if
-//!    released up to T − Q late. (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). A
+//!    released up to T − Q late. (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). So may
+//!    a polling server or a periodic resource that waits with a section. A
 //!    constant-bandwidth one demands in any portions, at its rate and one budget ahead of it.
 //!    Where holders may overrun its budget, they do so once in a window (`blocking`).
 //! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of

@@ -22,7 +22,8 @@
 use alloc::collections::BTreeMap;
 
 use punctual_model::{
-    AtBudgetEnd, Mode, PolicyKind, ResourceId, Scheduler, SchedulerId, Supply, System, Task, Use,
+    AtBudgetEnd, Mode, PolicyKind, ResourceId, Scheduler, SchedulerId, ServerKind, Supply, System,
+    Task, Use,
 };
 
 use crate::error::{Checked, in_range};
@@ -127,4 +128,18 @@ pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));
     let longest = checked.map(|s| s.length).max();
     longest.unwrap_or_default().saturating_sub(UNIT)
+}
+
+/// What sections cost each budget of a server: the part that no section fits into, and what others
+/// overrun of a rest while one waits for the next. A bandwidth server gives its rest up instead.
+///
+/// # Errors
+/// As [`overrun`].
+pub(crate) fn lost(system: &System, server: SchedulerId, kind: ServerKind) -> Checked<Work> {
+    let unused = unused(system, server);
+    let overruns_rests = !unused.is_zero() && kind != ServerKind::ConstantBandwidth;
+    Ok(match overruns_rests {
+        true => unused.saturating_add(overrun(system, server)?),
+        false => unused,
+    })
 }

@@ -102,9 +102,11 @@ fn stops_inside(
     for (task, model) in users.iter().filter(|(_, task)| is_served(task)) {
         for section in model.uses.iter().filter(|u| lies_inside(model, u, id)) {
             let inner = system.resources.get(section.resource.index())?;
-            let mut others = system.tasks.iter();
-            let waits = inner.protocol == Protocol::Inheritance
-                || others.any(|t| super::locks_in_background(t) && uses(t, section.resource));
+            let inner_users = self::users(system, section.resource);
+            let mut others = inner_users.iter().filter(|(other, _)| other != task);
+            let waits = others.any(|(_, other)| {
+                inner.protocol == Protocol::Inheritance || super::locks_in_background(other)
+            });
             let stops = inner.at_budget_end == AtBudgetEnd::CheckFirst
                 && rule(id) == Some(AtBudgetEnd::Overrun);
             if waits || stops {

@@ -77,13 +77,8 @@ impl Walk<'_> {
         };
         let overheads = self.lost_to_overheads(id, response)?;
         let overrun = budget_end::overrun(self.system, id)?;
-        let unused = budget_end::unused(self.system, id);
-        // While a section waits for a budget that it fits into, less urgent work may use the rest
-        // of each, and overrun it.
-        let overruns_rests = !unused.is_zero() && server.kind != ServerKind::ConstantBandwidth;
-        let paid_back = if overruns_rests { overrun } else { Work::ZERO };
-        let lost = overheads.saturating_add(unused).saturating_add(paid_back);
-        let usable = server.budget.saturating_sub(lost);
+        let lost = budget_end::lost(self.system, id, server.kind)?;
+        let usable = server.budget.saturating_sub(lost.saturating_add(overheads));
         Ok(Budget::new(&Served {
             kind: server.kind,
             usable,

@@ -240,18 +240,21 @@ fn what_a_bandwidth_server_gives_beyond_its_budget_may_have_no_time_at_all() {
     assert_eq!(bounds(&system)[0], Some(before + 3));
 }
 
-/// A task on the CPU shares a resource with one below a server, which locks another one inside.
+/// A task on the CPU shares a resource with one below a server, which locks another one inside. So
+/// does a third one below that server.
 fn nested_below_a_server(protocol: Protocol, rules: [AtBudgetEnd; 2]) -> System {
-    let mut system = periodic(FP, &[(2, 40, 40), (4, 60, 60)]);
+    let mut system = periodic(FP, &[(2, 40, 40), (4, 120, 120), (3, 240, 240)]);
     let home = server(&mut system, ServerKind::Polling, 8, 20, 2);
     system.tasks[0].priority = Priority::new(3);
     system.tasks[1].scheduler = Some(home);
+    system.tasks[2].scheduler = Some(home);
     let shared = resource(&mut system, Protocol::ImmediateCeiling);
     let inner = resource(&mut system, protocol);
     lock(&mut system, 0, shared, 1, Mode::Exclusive);
     lock(&mut system, 1, shared, 3, Mode::Exclusive);
     lock(&mut system, 1, inner, 2, Mode::Exclusive);
     system.tasks[1].uses[1].inside = Some(shared);
+    lock(&mut system, 2, inner, 1, Mode::Exclusive);
     for (resource, rule) in system.resources.iter_mut().zip(rules) {
         resource.at_budget_end = rule;
     }
@@ -269,13 +272,37 @@ fn a_holder_that_others_beside_its_server_wait_for_never_waits_itself() {
     let waits_for_a_lock = nested_below_a_server(Protocol::Inheritance, [CheckFirst; 2]);
     let waits_for_budget = nested_below_a_server(ceiling, [Overrun, CheckFirst]);
     let mut waits_for_background = nested_below_a_server(ceiling, [Overrun; 2]);
-    waits_for_background.tasks[1].on_overrun = OnOverrun::Demote;
+    waits_for_background.tasks[2].on_overrun = OnOverrun::Demote;
     for system in [waits_for_a_lock, waits_for_budget, waits_for_background] {
         let verdict = admit(&system).expect("small numbers");
         let reason = &verdict.refusals[0].reason;
         assert!(reason.contains("inside, and may wait for"), "{reason}");
         assert!(!is_admitted(&system).expect("valid"));
+        // Nobody waits for a lock that nobody else uses.
+        let mut alone = system.clone();
+        alone.tasks[2].uses.clear();
+        let waits_for_a_lock = reason.contains("wait for that lock");
+        assert_eq!(is_admitted(&alone), Ok(waits_for_a_lock));
     }
+}
+
+#[test]
+fn a_budget_that_sections_use_up_is_refused_for_them_not_for_overheads() {
+    let mut system = periodic(FP, &[(7, 400, 400), (6, 400, 400)]);
+    let home = server(&mut system, ServerKind::Polling, 10, 20, 2);
+    let rules = [AtBudgetEnd::CheckFirst, AtBudgetEnd::Overrun];
+    for ((task, length), rule) in [(0, 6), (1, 5)].into_iter().zip(rules) {
+        system.tasks[task].scheduler = Some(home);
+        let r = resource(&mut system, Protocol::ImmediateCeiling);
+        lock(&mut system, task, r, length, Mode::Exclusive);
+        system.resources[r.index()].at_budget_end = rule;
+    }
+    let verdict = admit(&system).expect("small numbers");
+    let reason = &verdict.refusals[0].reason;
+    assert!(
+        reason.contains("while a section waits for a whole one"),
+        "{reason}"
+    );
 }
 
 #[test]
