@@ -6,7 +6,8 @@
 //!    job preempts at most one other when it is released, so charging the refill to the one that
 //!    preempts is, in sum, one refill per preemption. How much of a cache the preempted job really
 //!    uses again is not known here. Under round robin each of its turns pays, and the timer entry
-//!    that ends it.
+//!    that ends it. A server preempts with each of its budgets; that is *not* counted beyond its
+//!    jobs. Nor is a refill inside of a section, which the section's length is to contain.
 //! 2. A reserve or missing time takes at most its budget in any window of its period, above all, on
 //!    every CPU.
 //! 3. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:

@@ -130,8 +130,8 @@ pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
     longest.unwrap_or_default().saturating_sub(UNIT)
 }
 
-/// What sections cost each budget of a server: the part that no section fits into, and what others
-/// overrun of a rest while one waits for the next. A bandwidth server gives its rest up instead.
+/// The part of each budget of a server that its sections cost: that which none of them fits into,
+/// and that which others overrun of a rest while one waits for the next. A bandwidth server gives its rest up instead.
 ///
 /// # Errors
 /// As [`overrun`].

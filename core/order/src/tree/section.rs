@@ -71,8 +71,8 @@ impl<P: Policy> Tree<P> {
     }
 
     /// The next parked thread whose servers have enough by now; it is parked no more, and is to be
-    /// woken. To be asked after [`Tree::serve_timers`], until there is none: O(parked · depth) for each,
-    /// and O(parked · depth · log nodes) once where rests are given up.
+    /// woken. To be asked after [`Tree::serve_timers`], until there is none: O(parked · depth) for
+    /// each, and O(parked · depth · log nodes) once where rests are given up.
     #[inline]
     pub fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
         if self.parked.is_empty() {
