@@ -19,6 +19,7 @@ mod safety;
 mod sentences;
 mod sizes;
 mod tree;
+mod untested;
 mod words;
 
 use std::fmt;
@@ -57,7 +58,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The rules that look at files alone. The import edges also ask cargo.
+/// The rules that look at files alone. The import edges and targets without tests also ask cargo.
 const RULES: [fn(&Tree) -> Vec<Finding>; 13] = [
     placement::check,
     placement::modules,
@@ -95,6 +96,7 @@ pub(crate) fn step(workspace: &Workspace) -> Outcome {
         Err(error) => return Outcome::Failed(error),
     };
     let mut findings = edges::check(&workspace.metadata, &tree);
+    findings.extend(untested::check(&workspace.metadata, &tree));
     findings.extend(RULES.iter().flat_map(|rule| rule(&tree)));
     if findings.is_empty() {
         return Outcome::Passed(format!("{} files", tree.file_count()));
