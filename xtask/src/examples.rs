@@ -21,17 +21,11 @@ const REFUSED: [&str; 3] = [
 /// goes.
 const MEASURING: [&str; 1] = ["composability"];
 
-/// Checks every description in `examples/`, simulates the admitted ones, and runs the programs.
-pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
+/// Checks every description in `examples/`, and simulates the admitted ones.
+pub(crate) fn check(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     let folder = workspace.root.join("examples");
-    let found =
-        files(&folder, ".toml").and_then(|descriptions| Ok((descriptions, files(&folder, ".rs")?)));
-    let (names, programs) = match found {
-        Ok(found) => found,
-        Err(error) => {
-            let message = format!("{}: {error}", folder.display());
-            return tally.run("examples", |_| Outcome::Failed(message));
-        }
+    let Some(names) = found(tally, &folder, ".toml") else {
+        return;
     };
     let check = |names: &[String], tally: &mut Tally| {
         for name in names {
@@ -40,6 +34,14 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     };
     let (some, others) = names.split_at(names.len() / 2);
     tally.beside(|tally| check(some, tally), |tally| check(others, tally));
+}
+
+/// Runs the programs in `examples/`, for real.
+pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
+    let folder = workspace.root.join("examples");
+    let Some(programs) = found(tally, &folder, ".rs") else {
+        return;
+    };
     for program in programs {
         let program = commands
             .join("examples")
@@ -51,6 +53,19 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
         let arguments = [plot.into_os_string(), "1".into(), "1".into()];
         let program = commands.join("examples").join(name);
         run_program(tally, workspace, &program, &arguments);
+    }
+}
+
+/// The names of the files with this ending; `None`: a step has failed for want of them.
+fn found(tally: &mut Tally, folder: &Path, ending: &str) -> Option<Vec<String>> {
+    let found = files(folder, ending);
+    let failed = |error| format!("{}: {error}", folder.display());
+    match found.map_err(failed) {
+        Ok(names) => Some(names),
+        Err(message) => {
+            tally.run("examples", |_| Outcome::Failed(message));
+            None
+        }
     }
 }
 

@@ -121,6 +121,9 @@ struct TestOptions {
     /// Only the live tests, as the user `nobody`; for a root who wants to know what others see
     #[arg(long, conflicts_with = "quick")]
     unprivileged: bool,
+    /// Also build the program of `cargo xtask count`, in time that the tests leave
+    #[arg(long, conflicts_with_all = ["quick", "unprivileged"])]
+    counter: bool,
 }
 
 #[derive(Args)]
@@ -149,7 +152,7 @@ fn main() -> ExitCode {
     };
     let passed = match cli.chore {
         Chore::Test(options) if options.unprivileged => live::run_as_nobody(&workspace),
-        Chore::Test(options) => test::run(&workspace, options.quick),
+        Chore::Test(options) => test::run(&workspace, options.quick, options.counter),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Api(options) => api::run(&workspace, &options),
         Chore::Fuzz(options) => fuzz::run(&workspace, &options),

@@ -27,33 +27,39 @@ const EMBEDDED_PACKAGES: [&str; 6] = [
     "punctual-fifo",
 ];
 
-/// Runs the steps; a failing step does not hide the ones behind it.
-pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
+/// Runs the steps; a failing step does not hide the ones behind it. `counter`: the program of
+/// `cargo xtask count` is built, too, in time that the others leave.
+pub(crate) fn run(workspace: &Workspace, quick: bool, counter: bool) -> bool {
     let start = Instant::now();
     let mut tally = Tally::default();
-    let fmt = ["fmt", "--all", "--check"];
-    cargo(&mut tally, workspace, "fmt", &fmt, &[]);
-    tally.run("tidy: the house rules", |_| tidy::step(workspace));
     if quick {
+        read_sources(&mut tally, workspace);
         clippy(&mut tally, workspace);
         let tests = ["test", "--workspace", "--lib", "--bins", "--no-fail-fast"];
         cargo(&mut tally, workspace, "test", &tests, &[]);
         return tally.finish(start);
     }
-    let Some(built) = programs::build_all(&mut tally, workspace) else {
+    let mut built = None;
+    // Reading the tree uses one CPU.
+    tally.beside(
+        |tally| read_sources(tally, workspace),
+        |tally| built = programs::build_all(tally, workspace),
+    );
+    let Some(built) = built else {
         clippy(&mut tally, workspace);
         build_others(&mut tally, workspace);
         return tally.finish(start);
     };
     let commands = &built.commands;
     programs::run_in_virtual_time(&mut tally, workspace, &built);
-    examples::run(&mut tally, workspace, commands);
+    examples::check(&mut tally, workspace, commands);
     install::step(&mut tally, workspace, commands);
     programs::run_measuring(&mut tally, workspace, &built);
     // Tests in real time leave a CPU to itself for most of their time, and a flight mostly waits.
     tally.in_idle_time(
         |tally| {
             programs::run_in_real_time(tally, workspace, &built);
+            examples::run(tally, workspace, commands);
             flights::run(tally, workspace, commands);
         },
         |tally| {
@@ -66,9 +72,20 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
                     soundness::others(tally, workspace, commands);
                 },
             );
+            if counter {
+                let build = ["build", "--package=punctual-count", "--profile=release"];
+                cargo(tally, workspace, "build-counter", &build, &[]);
+            }
         },
     );
     tally.finish(start)
+}
+
+/// What is held against the sources alone.
+fn read_sources(tally: &mut Tally, workspace: &Workspace) {
+    let fmt = ["fmt", "--all", "--check"];
+    cargo(tally, workspace, "fmt", &fmt, &[]);
+    tally.run("tidy: the house rules", |_| tidy::step(workspace));
 }
 
 fn clippy(tally: &mut Tally, workspace: &Workspace) {
