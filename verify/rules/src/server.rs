@@ -32,6 +32,10 @@ pub(crate) struct Supply {
     pub(crate) spent: bool,
     /// It ran out, and something that is ready has waited for more since.
     pub(crate) starves: bool,
+    /// The longest section that has waited for its budget in this entry, at most its capacity.
+    pub(crate) wanted: u64,
+    /// A budget has come in this entry, or a section has begun to wait for one.
+    pub(crate) weighed: bool,
     /// Nothing has been ready since then.
     pub(crate) idle: Option<Instant>,
     /// Some of it may have passed unused: what there is has to be stated first.
@@ -60,6 +64,8 @@ impl Supply {
             replenishments: vec![(Instant::ZERO, full)],
             spent: false,
             starves: false,
+            wanted: 0,
+            weighed: false,
             idle: Some(Instant::ZERO),
             unknown: false,
             ended: false,
@@ -174,6 +180,7 @@ impl Supply {
             .saturating_sub(left)
             .saturating_sub(self.was_borrowed);
         self.risen = self.risen.saturating_add(risen);
+        self.weighed = true;
         let passes = self.loses() && self.idle.is_some_and(|since| since < now);
         let known = !passes && !self.unknown && self.was_borrowed == 0;
         self.state(budget);
@@ -191,10 +198,31 @@ impl Supply {
         (self.spent, self.unknown) = (false, false);
     }
 
+    /// A section of this length waits until it has so much, or as much as it ever has.
+    pub(crate) fn wants(&mut self, length: u64) {
+        self.wanted = self.wanted.max(length.min(self.full()));
+        self.weighed = true;
+    }
+
+    /// Whether a rest that is too little for a section that waits is given up.
+    fn forgoes(&self) -> bool {
+        self.terms.kind == ServerKind::ConstantBandwidth
+    }
+
+    /// An entry ends, and the longest section that still waits is so long. The rest that it should
+    /// have given up for that section, and has not. What of it is borrowed ends by itself.
+    pub(crate) fn keeps(&mut self, longest: Option<u64>) -> Option<u64> {
+        self.wanted = longest.map_or(0, |length| length.min(self.full()));
+        let weighed = std::mem::take(&mut self.weighed) && self.forgoes() && !self.unknown;
+        let keeps = weighed && self.own() > 0 && self.left < self.wanted;
+        keeps.then_some(self.left)
+    }
+
     /// The log states that there is `budget` at the end of an entry.
-    pub(crate) fn is_now(&mut self, budget: u64, parked: bool) -> Option<String> {
+    pub(crate) fn is_now(&mut self, budget: u64) -> Option<String> {
         let left = self.left;
-        let forgoes = parked && self.terms.kind == ServerKind::ConstantBandwidth;
+        // It gives up all that it has of its own, and only what is too little.
+        let forgoes = self.forgoes() && self.own() < self.wanted && budget <= self.was_borrowed;
         let falls = self.loses() || forgoes || left.saturating_sub(budget) <= self.was_borrowed;
         // A lender that sleeps may have borrowed before, beside a new budget of its own.
         let unknown = self.unknown && budget <= self.full().saturating_add(self.was_borrowed);
@@ -243,13 +271,58 @@ mod tests {
     use super::*;
     use punctual_model::Work;
 
+    fn server(kind: ServerKind, budget: u64) -> Supply {
+        Supply::new(Server {
+            kind,
+            budget: Work::from_ticks(budget),
+            period: Span::from_ticks(10),
+        })
+    }
+
+    #[test]
+    fn what_is_too_little_for_a_section_is_given_up_whole_and_nothing_else_is() {
+        // Of a budget of 6 ticks, 4 are left.
+        let waits = |kind, length| {
+            let mut server = server(kind, 6);
+            let _ = server.charge(Instant::ZERO, Instant::from_ticks(2), 2);
+            server.wants(length);
+            server
+        };
+        use ServerKind::{ConstantBandwidth, Deferrable};
+        assert_eq!(waits(ConstantBandwidth, 5).is_now(0), None);
+        // The capacity counts where a section is longer.
+        assert_eq!(waits(ConstantBandwidth, 9).is_now(0), None);
+        let wrong = Some("has 0, should have 4".to_string());
+        assert_eq!(waits(ConstantBandwidth, 4).is_now(0), wrong);
+        assert_eq!(waits(Deferrable, 5).is_now(0), wrong);
+        let wrong = Some("has 1, should have 4".to_string());
+        assert_eq!(waits(ConstantBandwidth, 5).is_now(1), wrong);
+    }
+
+    #[test]
+    fn a_rest_that_is_too_little_is_not_kept_where_nothing_comes_before_it_is_used_up() {
+        let keeps = |kind, length| {
+            let mut server = server(kind, 6);
+            let _ = server.rise(Instant::ZERO, 4);
+            server.keeps(length)
+        };
+        use ServerKind::{ConstantBandwidth, Deferrable};
+        assert_eq!(keeps(ConstantBandwidth, Some(5)), Some(4));
+        assert_eq!(keeps(ConstantBandwidth, Some(9)), Some(4));
+        assert_eq!(keeps(ConstantBandwidth, Some(4)), None);
+        assert_eq!(keeps(ConstantBandwidth, None), None);
+        assert_eq!(keeps(Deferrable, Some(5)), None);
+        // Others may use a part of it, later, while another server has too little.
+        let mut server = server(ConstantBandwidth, 6);
+        server.wants(5);
+        assert_eq!(server.keeps(Some(5)), None);
+        let _ = server.charge(Instant::ZERO, Instant::from_ticks(2), 2);
+        assert_eq!(server.keeps(Some(5)), None);
+    }
+
     #[test]
     fn one_that_counts_by_the_period_that_ends_now_begins_the_next_one_at_once() {
-        let mut server = Supply::new(Server {
-            kind: ServerKind::Deferrable,
-            budget: Work::from_ticks(2),
-            period: Span::from_ticks(10),
-        });
+        let mut server = server(ServerKind::Deferrable, 2);
         let at = Instant::from_ticks;
         assert_eq!(server.is_due(at(15), at(20)), None);
         assert_eq!(server.next(at(15), true), Some(at(20)));

@@ -76,9 +76,8 @@ impl Judge<'_> {
 
     /// The core says what is left of a budget at the end of an entry.
     pub(crate) fn budget_is(&mut self, at: usize, budget: Option<Work>) {
-        let parked = self.is_parked(at);
         let what = match (self.nodes[at].supply.as_mut(), budget) {
-            (Some(supply), Some(budget)) => supply.is_now(budget.ticks(), parked),
+            (Some(supply), Some(budget)) => supply.is_now(budget.ticks()),
             (None, None) => None,
             _ => Some("has a budget where none belongs, or none where one does".into()),
         };
@@ -131,14 +130,19 @@ impl Judge<'_> {
         let home = self.threads[thread].home;
         for at in self.lineage(home).collect::<Vec<_>>() {
             self.wakes(at);
+            let longest = self.longest_parked(at).unwrap_or(0);
+            if let Some(supply) = self.nodes[at].supply.as_mut() {
+                supply.wants(longest);
+            }
         }
     }
 
-    /// Whether a thread of the subtree waits for budgets.
-    fn is_parked(&self, at: usize) -> bool {
-        let waits = |c: &Claim| matches!(c.state, State::Postponed(_));
-        let mut waiting = self.locks.0.iter().filter(|claim| waits(claim));
-        waiting.any(|claim| self.is_below(self.threads[claim.thread].home, at))
+    /// The length of the longest section of the subtree that waits for budgets.
+    fn longest_parked(&self, at: usize) -> Option<u64> {
+        let waits = |c: &&Claim| matches!(c.state, State::Postponed(_));
+        let waiting = self.locks.0.iter().filter(waits);
+        let below = waiting.filter(|claim| self.is_below(self.threads[claim.thread].home, at));
+        below.map(|claim| claim.declared.length.ticks()).max()
     }
 
     /// At the end of an entry the end of every budget was told, and the core wants to be back when
@@ -146,7 +150,8 @@ impl Judge<'_> {
     pub(crate) fn supply_is_told(&mut self) {
         self.was_late |= self.lateness() > 0;
         for at in ROOT + 1..self.nodes.len() {
-            let ready = self.nodes[at].queue.first().is_some() || self.is_parked(at);
+            let waits = self.longest_parked(at);
+            let ready = self.nodes[at].queue.first().is_some() || waits.is_some();
             let Some(supply) = self.nodes[at].supply.as_mut() else {
                 continue;
             };
@@ -154,10 +159,15 @@ impl Judge<'_> {
             supply.unknown &= !ready;
             supply.ended &= ready;
             supply.starves &= ready && supply.left == 0;
+            let keeps = supply.keeps(waits);
             let silent = std::mem::take(&mut supply.spent);
             let due = supply.next(self.now, !self.was_late).filter(|_| ready);
             let (who, what) = (Entity::Node(at), "is exhausted, and that was not told");
             self.must(!silent, Rule::SupplyRespected, who, what);
+            if let Some(rest) = keeps {
+                let what = format_args!("keeps {rest}, too little for a section that waits");
+                self.accuse(Rule::SupplyRespected, who, what);
+            }
             if let Some(due) = due {
                 self.ends(due, Rule::SupplyRespected, who, "its wait");
             }

@@ -323,6 +323,71 @@ fn a_section_that_does_not_fit_into_its_supply_is_not_begun() {
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SupplyRespected));
 }
 
+/// The first place, from `from` on, where a log states how much a scheduler has left.
+fn budget_at(all: &[Record], from: usize, child: u16) -> (usize, u64) {
+    let budget = |record: &Record| match *record {
+        Record::Trace(
+            TraceEvent::Queued { node, budget, .. } | TraceEvent::Unqueued { node, budget },
+        ) if node.index() == usize::from(child) => budget.map(Work::ticks),
+        _ => None,
+    };
+    let mut stated = (from..all.len()).filter_map(|at| Some((at, budget(&all[at])?)));
+    stated.next().expect("a budget is stated")
+}
+
+fn state(record: &mut Record, left: u64) {
+    if let Record::Trace(TraceEvent::Queued { budget, .. } | TraceEvent::Unqueued { budget, .. }) =
+        record
+    {
+        *budget = Some(Work::from_ticks(left));
+    }
+}
+
+/// The section of `b` needs 500 us: its own server has them, and the one above that has not.
+#[test]
+fn a_budget_is_given_up_for_a_section_that_it_is_too_little_for_and_for_no_other() {
+    let mut system = across(ServerKind::ConstantBandwidth, AtBudgetEnd::CheckFirst);
+    system.schedulers[1].parent = Some(SchedulerId(0));
+    system.resources.truncate(1);
+    let (upper, lower) = (system.tasks[0].scheduler, system.tasks[2].scheduler);
+    let on = |scheduler, mut task: Task| {
+        task.scheduler = scheduler;
+        task
+    };
+    let asks = &[one_use(0, 500, Mode::Exclusive, None)];
+    system.tasks = vec![
+        on(upper, periodic("a", 0, 8, 1_700, 9)),
+        on(lower, with(periodic("b", 0, 8, 600, 3), asks)),
+        periodic("free", 0, 8, 1_000, 1),
+    ];
+    let log = assert_lawful(&system, 0);
+    let all = records(&log);
+    let waits = change_at(&all, 0, |t| matches!(t, TraceEvent::Postponed { .. }));
+    let (above, none) = budget_at(&all, waits, 1);
+    let (below, enough) = budget_at(&all, waits, 2);
+    assert!(none == 0 && enough >= 500_000, "{none} and {enough} left");
+    let decides = |record: &Record| matches!(record, Record::Decision(_));
+    let end = waits + all[waits..].iter().position(decides).expect("a decision");
+    assert!(above < end && below < end, "the budgets of this entry");
+    for (at, left) in [
+        (below, 0),
+        (below, 100_000),
+        (above, 100_000),
+        (above, 300_000),
+    ] {
+        let mut all = all.clone();
+        state(&mut all[at], left);
+        let mut log = log.clone();
+        log.cpus[0].records = Records::from_iter(all.drain(..=end));
+        let found = check(&log);
+        assert_eq!(
+            found.first().map(|v| v.rule),
+            Some(Rule::SupplyRespected),
+            "{left}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn a_miss_names_the_lock_and_its_holder_or_the_supply_that_lacked() {
     let mut system = sharing(FIXED, Protocol::NonPreemptive);
