@@ -29,6 +29,9 @@ pub trait Study: Clone + PartialEq + Serialize + DeserializeOwned + Sync {
     /// A mistake in it.
     fn check(&self) -> Result<(), Failure>;
 
+    /// How many units it has. O(size of the study), however many there are.
+    fn unit_count(&self) -> usize;
+
     /// All units, in order.
     fn units(&self) -> Vec<Self::Unit>;
 
@@ -151,6 +154,10 @@ mod tests {
 
         fn check(&self) -> Result<(), Failure> {
             Ok(())
+        }
+
+        fn unit_count(&self) -> usize {
+            self.0
         }
 
         fn units(&self) -> Vec<usize> {

@@ -210,31 +210,26 @@ fn whole<S: Study>(
     mut found: BTreeMap<usize, S::Line>,
     shards: &[String],
 ) -> Result<(S, Vec<S::Line>, String), Failure> {
-    let units = study.units();
-    let mut text = line_of(&Header::new(&study, Shard::WHOLE))?;
-    let mut lines = Vec::with_capacity(units.len());
-    for (number, unit) in units.iter().enumerate() {
-        let missing = units.len() - found.len().min(units.len());
-        let line = found.get(&number).ok_or_else(|| {
-            Failure::input(format!(
-                "{} of {} lines are missing, unit {number} first",
-                missing.max(1),
-                units.len()
-            ))
-            .with_help(lacking(number, shards))
-        })?;
-        if !study.fits(line, number, unit) {
-            return Err(Failure::input(format!(
-                "unit {number} is no result of this study"
-            )));
-        }
-        text += &line_of(line)?;
-        lines.push(line.clone());
+    // Files of a few bytes may name a study of millions: its units are listed when all were found.
+    let all = study.unit_count();
+    let beyond = found.split_off(&all);
+    if let Some(first) = (0..all).find(|number| !found.contains_key(number)) {
+        let missing = all - found.len();
+        let what = format!("{missing} of {all} lines are missing, unit {first} first");
+        return Err(Failure::input(what).with_help(lacking(first, shards)));
     }
-    if let Some((unit, _)) = found.split_off(&units.len()).first_key_value() {
+    if let Some((unit, _)) = beyond.first_key_value() {
         return Err(Failure::input(format!("unit {unit} is not in this study")));
     }
-    Ok((study, lines, text))
+    let mut text = line_of(&Header::new(&study, Shard::WHOLE))?;
+    for (unit, (number, line)) in study.units().iter().zip(&found) {
+        if !study.fits(line, *number, unit) {
+            let what = format!("unit {number} is no result of this study");
+            return Err(Failure::input(what));
+        }
+        text += &line_of(line)?;
+    }
+    Ok((study, found.into_values().collect(), text))
 }
 
 /// Advice for a unit without a result: its shard was not named, or has not come to its end.
@@ -246,5 +241,59 @@ fn lacking(unit: usize, shards: &[String]) -> String {
         }
         Some(shard) => format!("name the results of shard {shard} as well"),
         None => "name the results of all shards, each run to its end".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study that must never be listed.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    struct Huge(usize);
+
+    impl Study for Huge {
+        const NAME: &'static str = "a huge study";
+        type Unit = usize;
+        type Line = usize;
+
+        fn check(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn unit_count(&self) -> usize {
+            self.0
+        }
+
+        fn units(&self) -> Vec<usize> {
+            panic!("lists {} units", self.0)
+        }
+
+        fn evaluate(&self, number: usize, _: &usize) -> Result<usize, Failure> {
+            Ok(number)
+        }
+
+        fn unit_of(line: &usize) -> usize {
+            *line
+        }
+
+        fn fits(&self, line: &usize, number: usize, _: &usize) -> bool {
+            *line == number
+        }
+    }
+
+    #[test]
+    fn a_study_of_millions_is_not_listed_for_a_file_of_a_few_bytes() {
+        let study = Huge(usize::MAX);
+        let all = usize::MAX;
+        for (units, missing, first) in [(&[][..], all, 0), (&[0, 1, 5], all - 3, 2)] {
+            let found = units.iter().map(|unit| (*unit, *unit)).collect();
+            let merged = whole(study.clone(), found, &["1/3".into()]);
+            let said = merged
+                .err()
+                .map_or(String::new(), |failure| failure.to_string());
+            let expected = format!("{missing} of {all} lines are missing, unit {first} first");
+            assert!(said.contains(&expected), "{said}");
+        }
     }
 }

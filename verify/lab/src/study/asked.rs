@@ -228,6 +228,10 @@ impl Study for Asked {
         }
     }
 
+    fn unit_count(&self) -> usize {
+        self.units().len()
+    }
+
     fn units(&self) -> Vec<Unit> {
         let on_linux = self.world == World::Linux;
         let parts = |all: u64| match on_linux {

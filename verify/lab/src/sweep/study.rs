@@ -196,14 +196,7 @@ impl Sets {
             let wrong = format!("tasks: a set has 1 to {MOST_TASKS} of them");
             return Err(Failure::input(wrong));
         }
-        let lists = [
-            self.generators.len(),
-            self.tasks.len(),
-            self.utilization_ppm.len(),
-        ];
-        let points = lists
-            .iter()
-            .fold(1, |all: u64, n| all.saturating_mul(*n as u64));
+        let points = self.point_count() as u64;
         if points.saturating_mul(self.sets) > MOST_SETS {
             return Err(Failure::input(format!(
                 "sets: {} at each of {points} points are more than {MOST_SETS} in all",
@@ -229,6 +222,16 @@ impl Sets {
 
     pub(super) fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// How many combinations are studied.
+    pub(super) fn point_count(&self) -> usize {
+        let lists = [
+            self.generators.len(),
+            self.tasks.len(),
+            self.utilization_ppm.len(),
+        ];
+        lists.into_iter().fold(1, usize::saturating_mul)
     }
 
     /// Every combination that is studied, in order.

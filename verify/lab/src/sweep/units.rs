@@ -42,6 +42,12 @@ impl Study for Sets {
         self.judge()
     }
 
+    fn unit_count(&self) -> usize {
+        let each = usize::try_from(self.sets().div_ceil(SETS_PER_UNIT));
+        self.point_count()
+            .saturating_mul(each.unwrap_or(usize::MAX))
+    }
+
     fn units(&self) -> Vec<Unit> {
         let mut units = Vec::new();
         for point in self.points() {
