@@ -153,21 +153,24 @@ fn both_ways_are_one_while_a_tree_is_changed_lent_and_decided_by_its_children() 
     assert!(taken > 20_000, "only {taken} of 600,000 took the short way");
 }
 
+const FRAME: u64 = 40;
+
+/// Slots of three schedulers in a frame: whose, from when, how long.
+fn slots(dice: &mut Dice) -> Vec<(u16, u64, u64)> {
+    let slot = |slot: u64| {
+        let owner = 1 + u16::try_from(dice.below(3)).unwrap();
+        (owner, 10 * slot, 4 + dice.below(7))
+    };
+    (0..4).map(slot).collect()
+}
+
 /// A frame with slots of three schedulers, with any supply below them.
 fn slotted(dice: &mut Dice) -> Grove {
     let root = PolicyKind::Tdm {
-        frame: Span::from_ticks(40),
+        frame: Span::from_ticks(FRAME),
         scheduling: Span::ZERO,
     };
-    let slots: Vec<(u16, u64, u64)> = (0..4)
-        .map(|slot| {
-            (
-                1 + u16::try_from(dice.below(3)).unwrap(),
-                10 * slot,
-                4 + dice.below(7),
-            )
-        })
-        .collect();
+    let slots = slots(dice);
     let mut nodes: Vec<(u16, PolicyKind, NodeTerms)> = (1..=3)
         .map(|priority| (0, POLICIES[index(dice, 5)], terms(Grant::Slots, priority)))
         .collect();
@@ -199,6 +202,66 @@ fn both_ways_are_one_in_slots_and_in_servers_below_slots() {
     let (taken, switched) = total((0..1_500).map(slots));
     assert!(taken > 20_000, "only {taken} of 450,000 took the short way");
     assert!(switched > 2_500, "only {switched} of them switched");
+}
+
+/// The owner of the slot that an instant is in.
+fn owner_at(slots: &[(u16, u64, u64)], now: u64) -> Option<u16> {
+    let offset = now % FRAME;
+    let inside = |(_, at, length): &&(u16, u64, u64)| (*at..at + length).contains(&offset);
+    slots.iter().find(inside).map(|(owner, ..)| *owner)
+}
+
+/// Below which child of the root a thread is queued.
+fn child_of(grove: &Grove, thread: ThreadId) -> u16 {
+    let tree = grove.shard.tree();
+    let mut at = grove.queue_of(thread);
+    while let Some(above) = tree.parent(node(at)).filter(|above| above.index() > 0) {
+        at = u16::try_from(above.index()).unwrap();
+    }
+    at
+}
+
+/// Threads that keep others of their scheduler away: within its slots, and no longer.
+#[test]
+fn a_thread_that_protects_itself_keeps_its_slot_and_takes_no_other() {
+    let (mut taken, mut kept, mut cut) = (0, 0, 0);
+    for seed in 0..1_500 {
+        let mut dice = Dice::new(seed);
+        let slots = slots(&mut dice.clone());
+        let mut both = Both::new(seed, &mut dice, slotted);
+        let mut protected = None;
+        for _ in 0..300 {
+            let running = both.fast.shard.running();
+            let event = match dice.below(8) {
+                0 | 1 => Event::Protect,
+                2 => Event::Unprotect,
+                3 => Event::Wake(id(u32::try_from(dice.below(6)).unwrap())),
+                4 | 5 => Event::Tick,
+                _ => random_step(&mut dice, running, both.now),
+            };
+            let told = both.enter(event);
+            let next = both.fast.shard.running();
+            match event {
+                Event::Protect if told.refused.is_none() => protected = running,
+                Event::Tick | Event::Wake(_) => {}
+                _ => protected = None,
+            }
+            let owner = owner_at(&slots, both.now);
+            if let Some(thread) = next {
+                let (child, now) = (child_of(&both.fast, thread), both.now);
+                assert_eq!(owner, Some(child), "seed {seed} at {now}");
+            }
+            if let Some(thread) = protected {
+                kept += u64::from(next == protected);
+                cut += u64::from(owner != Some(child_of(&both.fast, thread)));
+            }
+            both.pass_time(&mut dice, told.arm, 5);
+        }
+        taken += both.taken;
+    }
+    assert!(taken > 20_000, "only {taken} of 450,000 took the short way");
+    assert!(kept > 10_000, "only {kept} times was a slot kept");
+    assert!(cut > 1_000, "only {cut} times did a slot end first");
 }
 
 /// A tree in which some threads share resources, whose sections overrun budgets or wait for them.
