@@ -131,7 +131,8 @@ pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
 }
 
 /// The part of each budget of a server that its sections cost: that which none of them fits into,
-/// and that which others overrun of a rest while one waits for the next. A bandwidth server gives its rest up instead.
+/// and that which others overrun of a rest while one waits for the next. A bandwidth server gives
+/// its rest up instead.
 ///
 /// # Errors
 /// As [`overrun`].
