@@ -165,8 +165,8 @@ fn a_section_waits_for_a_whole_budget_where_the_next_pays_back() {
     }
 }
 
-/// Thread 0 is kept away in its section until the deadline of its server is past. What it executes
-/// then renews the budget, less 2 that it overran: too little for thread 1, and no timer was due.
+/// Thread 0 is kept away in its section until the deadline of its server is past. Its charge then
+/// renews the budget, less 2 that it overran: too little for thread 1, and no timer was due.
 #[test]
 fn a_section_waits_for_a_whole_budget_where_a_starved_server_is_renewed() {
     let mut tree = tree(ServerKind::ConstantBandwidth);
