@@ -3,8 +3,8 @@
 //! Source: Sprunt, Sha and Lehoczky 1989, with the corrections of Stanovich, Baker, Wang and
 //! Gonzalez Harbour 2010. Each replenishment carries the instant from which it may be used. The
 //! used part comes back one period after that. To the work below it, it is a periodic task. At most
-//! [`MOST`] replenishments are kept; beyond that the two latest are merged at the later instant,
-//! which may lose time and never gains any. Gives up: nothing but that.
+//! [`MOST`] replenishments are kept; where work begins with so many, the two latest are merged at
+//! the later instant, which may lose time and never gains any. Gives up: nothing but that.
 
 use crate::server::Server;
 use punctual_model::{Instant, Span, Work};
@@ -27,6 +27,12 @@ const NOTHING: Replenishment = Replenishment {
 /// A budget in pieces, each with its own instant.
 ///
 /// INV-SPORADIC: the pieces are in order of time, and their sum is the capacity.
+///
+/// INV-MERGE: waiting pieces are merged when work begins, and not again while there is work, where
+/// the budget is used within the period. So what is used while there is work comes back one period
+/// after it could be used, and what was used before one period after the last use, at the latest.
+/// The bounds of the analysis count on it. (A part of the first piece that is used needs a piece
+/// more, and its last part gives one back: one free place is enough.)
 #[derive(Clone, Copy, Debug)]
 pub struct Sporadic {
     capacity: Work,
@@ -124,6 +130,9 @@ impl Server for Sporadic {
         if self.usable == 1 {
             self.pieces[0].at = now;
         }
+        if self.len == MOST {
+            self.merge_into_next(MOST - 2);
+        }
     }
 
     fn idle(&mut self, _at: Instant) {
@@ -190,5 +199,115 @@ impl Server for Sporadic {
             return Err("T3: the replenishments of a sporadic server are in order");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn at(ticks: u64) -> Instant {
+        Instant::from_ticks(ticks)
+    }
+
+    fn server(budget: u64, period: u64) -> Sporadic {
+        Sporadic::new(&punctual_model::Server {
+            kind: punctual_model::ServerKind::Sporadic,
+            budget: Work::from_ticks(budget),
+            period: Span::from_ticks(period),
+        })
+    }
+
+    fn pieces(server: &Sporadic) -> Vec<(u64, u64)> {
+        let pieces = server.pieces[..server.len].iter();
+        pieces.map(|p| (p.at.ticks(), p.amount.ticks())).collect()
+    }
+
+    /// Takes `work` from a list without bound.
+    fn take(pieces: &mut Vec<(u64, u64)>, mut work: u64, period: u64) {
+        while work > 0 {
+            let used = pieces[0].1.min(work);
+            let back = pieces[0].0 + period;
+            work -= used;
+            pieces[0].1 -= used;
+            pieces.retain(|piece| piece.1 > 0);
+            match pieces.last_mut().filter(|last| last.0 == back) {
+                Some(last) => last.1 += used,
+                None => pieces.push((back, used)),
+            }
+        }
+    }
+
+    /// Seven short uses, and a rest that is used in one piece while the list is full.
+    #[test]
+    fn what_is_used_first_comes_back_after_a_period_however_full_the_list_is() {
+        let mut server = server(13, 1_000);
+        for (start, work) in [(0, 2), (10, 1), (20, 1), (30, 1), (40, 1), (50, 1), (60, 1)] {
+            server.wake(at(start), at(start));
+            server.charge(at(start + work), Work::from_ticks(work));
+            server.idle(at(start + work));
+        }
+        server.wake(at(900), at(900));
+        server.charge(at(905), Work::from_ticks(5));
+        // A part of what comes next, in an entry of its own, and the rest of it.
+        server.timer(at(1_000));
+        server.charge(at(1_001), Work::from_ticks(1));
+        server.timer(at(1_060));
+        server.charge(at(1_067), Work::from_ticks(7));
+        assert_eq!(server.budget(), Work::ZERO);
+        server.timer(at(1_900));
+        assert_eq!(server.budget(), Work::from_ticks(5));
+    }
+
+    #[test]
+    fn pieces_are_merged_where_work_begins_and_never_while_there_is_work() {
+        let mut state = 7_u64;
+        let mut below = |most: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % most
+        };
+        let (mut full, mut steps) = (0, 0);
+        for _ in 0..300 {
+            let capacity = 5 + below(30);
+            let period = 4 * capacity + below(100);
+            let mut server = server(capacity, period);
+            let (mut now, mut last_use) = (0, 0);
+            for _ in 0..60 {
+                let before = server.len;
+                server.wake(at(now), at(now));
+                full += u64::from(before == MOST);
+                let mut exact = pieces(&server);
+                assert!(
+                    exact
+                        .iter()
+                        .all(|piece| piece.0 <= now.max(last_use + period))
+                );
+                for _ in 0..below(12) {
+                    match server.budget().ticks() {
+                        0 => now = server.next().map_or(now, Instant::ticks),
+                        left => {
+                            let work = 1 + below(left);
+                            now += work + below(3);
+                            last_use = now;
+                            server.charge(at(now), Work::from_ticks(work));
+                            take(&mut exact, work, period);
+                        }
+                    }
+                    server.timer(at(now));
+                    assert_eq!(pieces(&server), exact);
+                    assert_eq!(server.check(), Ok(()));
+                    steps += 1;
+                }
+                server.idle(at(now));
+                now += below(period / 8);
+            }
+        }
+        assert!(
+            full > 500 && steps > 50_000,
+            "{full} full lists, {steps} steps"
+        );
     }
 }
