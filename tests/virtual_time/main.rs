@@ -17,6 +17,7 @@ mod overrun_costs;
 mod overrun_locks;
 mod overrun_servers;
 mod own_time;
+mod responses;
 mod slots;
 mod soundness;
 mod started;

@@ -15,14 +15,11 @@ use punctual_model::{
 use punctual_sim::{MissingTime, Overrun};
 use punctual_trace::{Behavior, Record};
 
+use crate::responses::task;
+
 /// A task of 10 in every 100, whose jobs need so many thousandths of that.
 fn alone(per_mille: u32, on_overrun: OnOverrun) -> (System, SimOptions) {
-    let class = Class::Periodic {
-        period: Span::from_ns(100),
-        wcet: Work::from_ns(10),
-        relative_deadline: Span::from_ns(100),
-    };
-    let mut task = Task::new("t", CpuId(0), class);
+    let mut task = task("t", 100, 10);
     task.on_overrun = on_overrun;
     let system = System {
         cpus: vec![Cpu {
@@ -196,12 +193,7 @@ fn virtual_time_gives_back_no_more_than_it_has_charged() {
 #[test]
 fn a_timer_that_fires_early_behind_a_taking_is_counted() {
     let task = |name: &str, period, wcet, priority| {
-        let class = Class::Periodic {
-            period: Span::from_ns(period),
-            wcet: Work::from_ns(wcet),
-            relative_deadline: Span::from_ns(period),
-        };
-        let mut task = Task::new(name, CpuId(0), class);
+        let mut task = task(name, period, wcet);
         task.priority = Priority::new(priority);
         task
     };

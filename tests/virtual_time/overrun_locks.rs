@@ -6,14 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{
-    Class, Cpu, CpuId, Faults, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId,
-    Verdict, Work, Workloads, admit, simulate,
+    Cpu, Faults, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId, Verdict, Work, admit,
 };
 use punctual_generate::Dice;
-use punctual_kern::TraceEvent;
 use punctual_model::{AtBudgetEnd, Mode, OnOverrun, Protocol, Resource, ResourceId, Use};
 use punctual_sim::Overrun;
-use punctual_trace::Record;
+
+use crate::responses::{self, longest};
 
 const PERIODS: [u64; 6] = [20, 30, 40, 50, 60, 100];
 const RULES: [OnOverrun; 4] = [
@@ -29,12 +28,7 @@ const LATE_BEHIND_A_DEMOTED_LOCK: u64 = 55_472;
 fn task(dice: &mut Dice, index: u64, count: u64) -> Task {
     let period = PERIODS[dice.index(PERIODS.len())];
     let wcet = 2 + dice.below(period / count);
-    let class = Class::Periodic {
-        period: Span::from_ns(period),
-        wcet: Work::from_ns(wcet),
-        relative_deadline: Span::from_ns(period),
-    };
-    let mut task = Task::new(format!("t{index}"), CpuId(0), class);
+    let mut task = responses::task(format!("t{index}"), period, wcet);
     task.priority = Priority::new(u32::try_from(200 - period + index).unwrap());
     task.phase = Span::from_ns(dice.below(30));
     if dice.below(4) > 0 {
@@ -84,7 +78,7 @@ fn system(seed: u64) -> (System, TaskId) {
     (system, TaskId(u32::try_from(victim).unwrap()))
 }
 
-/// The longest response of each task, of jobs that completed or are still open at the end.
+/// The longest response of each task while one overruns.
 fn responses(system: &System, victim: TaskId, seed: u64) -> Vec<u64> {
     let per_mille = 1_100 + u32::try_from(seed % 9).unwrap() * 200;
     let options = SimOptions {
@@ -99,19 +93,7 @@ fn responses(system: &System, victim: TaskId, seed: u64) -> Vec<u64> {
         },
         ..SimOptions::default()
     };
-    let log = simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
-    let mut longest = vec![0; system.tasks.len()];
-    for (now, record) in &log.cpus[0].records {
-        if let Record::Trace(TraceEvent::Completed {
-            thread, arrival, ..
-        }) = record
-        {
-            let task = log.tables.cpus[0].threads[thread.index()].0;
-            let response = now.since(arrival).ticks();
-            longest[task.index()] = response.max(longest[task.index()]);
-        }
-    }
-    longest
+    longest(system, &options)
 }
 
 fn bound(verdict: &Verdict, task: usize) -> u64 {

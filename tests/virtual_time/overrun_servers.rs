@@ -5,28 +5,22 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{
-    Class, Cpu, CpuId, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId, Work,
-    Workloads, admit, simulate,
+    Class, Cpu, CpuId, PolicyKind, Priority, SimOptions, Span, System, Task, Work, admit,
 };
 use punctual_generate::Dice;
-use punctual_kern::TraceEvent;
 use punctual_model::{
     AtBudgetEnd, Mode, Ns, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
     ServerKind, Supply, Trust, Use,
 };
-use punctual_trace::Record;
+
+use crate::responses::{self, longest};
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 const LONG: u64 = 1_000;
 
 fn task(name: String, period: u64, wcet: u64, priority: u32, phase: u64) -> Task {
-    let class = Class::Periodic {
-        period: Span::from_ns(period),
-        wcet: Work::from_ns(wcet),
-        relative_deadline: Span::from_ns(period),
-    };
-    let mut task = Task::new(name, CpuId(0), class);
+    let mut task = responses::task(name, period, wcet);
     task.priority = Priority::new(priority);
     task.phase = Span::from_ns(phase);
     task
@@ -131,30 +125,13 @@ fn system(seed: u64) -> System {
     system
 }
 
-/// The longest response of each task, with time for two jobs of the rare ones.
-fn responses(system: &System) -> Vec<u64> {
-    responses_until(system, 2 * LONG)
-}
-
-/// The longest response of each task.
+/// The longest response of each task until an instant.
 fn responses_until(system: &System, end: u64) -> Vec<u64> {
     let options = SimOptions {
         duration: Some(Span::from_ns(end)),
         ..SimOptions::default()
     };
-    let log = simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
-    let mut longest = vec![0; system.tasks.len()];
-    for (now, record) in &log.cpus[0].records {
-        if let Record::Trace(TraceEvent::Completed {
-            thread, arrival, ..
-        }) = record
-        {
-            let task: TaskId = log.tables.cpus[0].threads[thread.index()].0;
-            let response = now.since(arrival).ticks();
-            longest[task.index()] = response.max(longest[task.index()]);
-        }
-    }
-    longest
+    longest(system, &options)
 }
 
 #[test]
@@ -167,7 +144,9 @@ fn sections_at_the_end_of_two_budgets_in_a_row_delay_nobody_beyond_the_bounds() 
             continue;
         };
         admitted += 1;
-        for (task, seen) in responses(&system).into_iter().enumerate() {
+        // Time for two jobs of the rare ones.
+        let seen = responses_until(&system, 2 * LONG);
+        for (task, seen) in seen.into_iter().enumerate() {
             let bound = verdict.tasks[task].response_bound.unwrap().as_ns();
             let name = &system.tasks[task].name;
             assert!(
