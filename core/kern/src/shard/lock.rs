@@ -138,8 +138,8 @@ impl<P: Policy> Shard<P> {
         self.set_timeout(thread, request.until);
     }
 
-    /// Sections that waited for supply fit by now. O(parked² · depth), and more where a rest is given
-    /// up.
+    /// Sections that waited for supply fit by now. O(parked² · depth), and more where a rest is
+    /// given up.
     #[inline]
     pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         while let Some(id) = self.tree.take_fitting(now) {
