@@ -205,3 +205,43 @@ fn a_budget_that_pays_back_is_used_up_sooner() {
         );
     }
 }
+
+/// `b` is kept in its section until its server's deadline is past, and what it executes then renews
+/// the budget, less the 2 that it had overrun. `a` waits for the whole of a budget, and no other
+/// thing is to come.
+#[test]
+fn a_section_waits_for_the_next_budget_where_a_charge_renewed_the_last() {
+    let mut system = system(0);
+    system.cpus[0].policy = FIXED;
+    system.schedulers[0].policy = FIXED;
+    system.schedulers[0].supply = Supply::Server(Server {
+        kind: ServerKind::ConstantBandwidth,
+        budget: Work::from_ns(10),
+        period: Span::from_ns(20),
+    });
+    let rules = [AtBudgetEnd::CheckFirst, AtBudgetEnd::Overrun];
+    for (resource, rule) in system.resources.iter_mut().zip(rules) {
+        (resource.protocol, resource.at_budget_end) = (Protocol::Inheritance, rule);
+    }
+    system.tasks = vec![
+        task("above".into(), 2_000, 9, 9, 1),
+        task("a".into(), 2_000, 10, 4, 18),
+        task("b".into(), 2_000, 8, 1, 0),
+        task("c".into(), 2_000, 6, 2, 0),
+    ];
+    for (task, resource, length) in [(1, 0, 10), (2, 1, 6)] {
+        system.tasks[task].uses = vec![Use {
+            resource: ResourceId(resource),
+            length: Work::from_ns(length),
+            mode: Mode::Exclusive,
+            inside: None,
+        }];
+    }
+    for task in &mut system.tasks[1..] {
+        task.scheduler = Some(SchedulerId(0));
+    }
+    let verdict = admit(&system).unwrap();
+    let bound = verdict.tasks[1].response_bound.unwrap().as_ns();
+    let seen = responses_until(&system, 10_000)[1];
+    assert!(seen <= bound && seen == 52, "took {seen}, bound {bound}");
+}
