@@ -217,9 +217,9 @@ fn burning_executes_the_time_that_was_asked_for() {
         let burned = burned.lock().expect("no burn panics");
         let burned: Vec<u64> = burned.iter().map(|&ticks| rate.ns_up(ticks)).collect();
         let shortest = *burned.iter().min().expect("each has burned");
-        assert!(shortest >= asked, "{burned:?}");
         // The two entries around a burn belong to it, and a hole that falls together with one. An
-        // ordinary user's thread is taken away so often that only the shortest tells.
+        // ordinary user's thread is taken away so often that only the shortest tells. (It may even
+        // be shorter than was asked: a hole just before a burn is seen when that has begun.)
         assert!(shortest < asked + 500_000, "{burned:?}");
     }
 }
